@@ -121,7 +121,7 @@ struct bounded_lookahead {
 // end
 
 // snippet: around
-/// Caps the root mean square of each tensor's update:   u <- u min(1, cap lr / RMS(u))     u: what the rule changes p by
+/// Caps the root mean square of each tensor's update u, what the rule changes p by:   u <- u min(1, cap lr / RMS(u))
 struct capped_update {
   double cap = 1;
 

@@ -17,6 +17,9 @@
 #include <vector>
 
 namespace descent {
+namespace detail {
+struct run_access;
+}
 
 /// Checkpoints: the pieces of a run, save() and load().
 template <class Plan, class Engine> class optimizer_checkpoint : public optimizer_state<Plan, Engine> {
@@ -151,7 +154,7 @@ template <class Plan, class Engine> class optimizer_checkpoint : public optimize
   }
 
  private:
-  friend struct run_access;
+  friend struct detail::run_access;
 
   static std::string made_by_text() { return detail::made_by<Plan>(); }
 

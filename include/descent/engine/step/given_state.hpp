@@ -139,11 +139,13 @@ template <class Plan> DESCENT_HD void use_given(buffers<Plan>& x, void* const* a
   using index = owned_index<Plan>;
   for (std::size_t i = 0; i < Plan::slots; ++i)
     if (at[i]) x.slot[i] = at[i];
-  each_kept<Plan>([&]<std::size_t I, class T>(char const*) {
-    if (!at[I]) return;
-    if constexpr (I == index::master) x.master = static_cast<T*>(at[I]);
-    else x.extra.template at<I>() = static_cast<T*>(at[I]);
-  });
+  if constexpr (Plan::has_master)
+    if (at[index::master]) x.master = static_cast<typename Plan::master*>(at[index::master]);
+  if constexpr (Plan::has_extras)
+    each_kept<Plan>([&]<std::size_t I, class T>(char const*) {
+      if constexpr (I != index::master)
+        if (at[I]) x.extra.template at<I>() = static_cast<T*>(at[I]);
+    });
 }
 
 }  // namespace descent::detail

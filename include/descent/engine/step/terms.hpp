@@ -67,10 +67,11 @@ template <class Update, class Real> DESCENT_HD bool is_sound(unit_terms<Update, 
   return x.frozen || (is_finite(x.factor) && bad_term(x) == int(members<Update::template terms>));
 }
 template <class P, class Real> DESCENT_HD bool is_sound_stage([[maybe_unused]] stage_terms<P, Real> const& k) {
-  for (std::size_t i = 0; i < members<P::template terms>; ++i) {
-    Real const& term = real_at<Real>(k.terms, i);
-    if (may_be_infinite<P>(i) ? is_nan(term) : !is_finite(term)) return false;
-  }
+  if constexpr (members<P::template terms> > 0)
+    for (std::size_t i = 0; i < members<P::template terms>; ++i) {
+      Real const& term = real_at<Real>(k.terms, i);
+      if (may_be_infinite<P>(i) ? is_nan(term) : !is_finite(term)) return false;
+    }
   return true;
 }
 template <class Real, class... Stages> DESCENT_HD bool is_sound(step_terms<Real, Stages...> const& k) {
