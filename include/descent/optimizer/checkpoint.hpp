@@ -87,7 +87,7 @@ template <class Plan, class Engine> class optimizer_checkpoint : public optimize
     core_.refuse_elsewhere("rebind()");
     core_.refuse_ready("rebind()");
     detail::layout<typename Plan::value, typename Plan::own_gradient> const now(params);
-    refuse_const_gradients<Plan>(now);
+    detail::refuse_const_gradients<Plan>(now);
     auto const addresses = core_.where.addresses_in(now);
     std::string read_only = now.read_only;
     e.rebind(core_.where, addresses);
@@ -161,11 +161,11 @@ template <class Plan, class Engine> class optimizer_checkpoint : public optimize
   /// Does what load() does, with all names if they are known.
   template <class F> void load_pieces(F const& f, std::vector<std::string> const* there) {
     auto const all = pieces();
-    if (there && detail::name_table(*there).find("made_by", *there) < 0) require_names(all, *there);
+    if (there && detail::name_table(*there).find("made_by", *there) < 0) detail::require_names(all, *there);
     std::string const mine = made_by_text();
     answer_to<std::span<char const>, F> const theirs(mine, "made_by", f);
     detail::require_made_by(mine, {theirs.elements().begin(), theirs.elements().end()});
-    if (there) require_names(all, *there);
+    if (there) detail::require_names(all, *there);
     std::vector<detail::sole_any> kept;
     std::vector<void const*> answers;
     each_piece(*this, [&](detail::piece_id const& id, auto const& read, auto const&, auto const&) {
@@ -206,7 +206,7 @@ template <class Plan, class Engine> class optimizer_checkpoint : public optimize
   void check_answers(std::vector<detail::piece> const& all, std::vector<void const*> const& answers) {
     for (std::size_t i = 0; i < all.size(); ++i)
       if (answers[i]) {
-        require_answer(all[i], answers[i], core_.alive());
+        detail::require_answer(all[i], answers[i], core_.alive());
         if (all[i].check) all[i].check(answers[i]);
       }
     if constexpr (detail::checks_schedules<Engine, group_entry<rule_type>>) {
@@ -275,7 +275,7 @@ template <class Plan, class Engine> class optimizer_checkpoint : public optimize
   }
   static void require_step(std::int64_t t) { detail::require_steps("set_step", "the step", t, 0); }
   void check_scale(loss_scale_state const& s) const {
-    detail::require_scale_state(get<kind::loss_scale>(core_.alive().policies()), s);
+    detail::require_scale_state(detail::get<kind::loss_scale>(core_.alive().policies()), s);
   }
   static void check_plateau(plateau_state const& s) {
     constexpr char const* name = "set_plateau";
@@ -294,7 +294,7 @@ template <class Plan, class Engine> class optimizer_checkpoint : public optimize
       [](auto const&, auto const& x) { require_step(x[0]); }, [](auto& to, auto const& x) { to.put_step(x[0]); });
     if constexpr (Plan::has_matrices)
       f(detail::piece_id{"matrix_updates"}, [&] { return std::array{self.core_.alive().matrices.common.updates}; },
-        [](auto const&, auto const& x) { require_steps("load", "'matrix_updates'", x[0], 0); },
+        [](auto const&, auto const& x) { detail::require_steps("load", "'matrix_updates'", x[0], 0); },
         [](auto& to, auto const& x) { to.core_.alive().matrices.common.updates = x[0]; });
     if constexpr (owns_scale)
       f(detail::piece_id{"loss_scale"}, [&] { return std::array{self.scale_state()}; },
@@ -327,10 +327,10 @@ template <class Plan, class Engine> class optimizer_checkpoint : public optimize
       (elements(".state." + detail::slot_in_piece<rule_type>(I), [&] { return self.template state_of<I>(t); }), ...);
     }(typename Plan::every_slot{});
     if constexpr (Plan::has_matrices)
-      each_matrix_piece<Plan>(self.core_.alive().matrices, self.core_.where.tensors, t,
-                              [&](std::string const& what, std::int64_t whole, auto const& read) {
-                                array({name + what, std::ptrdiff_t(t), whole == 0, whole}, read, f);
-                              });
+      detail::each_matrix_piece<Plan>(self.core_.alive().matrices, self.core_.where.tensors, t,
+                                      [&](std::string const& what, std::int64_t whole, auto const& read) {
+                                        array({name + what, std::ptrdiff_t(t), whole == 0, whole}, read, f);
+                                      });
     detail::each_kept<Plan>([&]<std::size_t I, class T>(char const* called) {
       elements("." + std::string(called), [&] {
         if constexpr (I == base::buffer_number::master) return self.master_of(t);

@@ -155,7 +155,7 @@ template <class Plan, class Engine> class optimizer_state {
     std::size_t const t = core_.number_of(name);
     std::int64_t const columns = core_.where.columns[t], rows = core_.where.tensors[t].count / columns;
     detail::require_blocks(name, rows, count);
-    check_rule<typename Plan::real>(f);
+    detail::check_rule<typename Plan::real>(f);
     core_.alive().storage.require_input({s, count, sizeof *s, "scale_rows of '" + name + "': s"}, core_.where);
     core_.alive().scale_rows(core_.where, t, f, {s, std::size_t(count)}, rows / count * columns);
   }
@@ -221,8 +221,8 @@ template <class Plan, class Engine> class optimizer_state {
   void select_rows(std::string const& name, std::uint8_t const* mask)
       requires(detail::otherwise("give masked_rows{}") || Plan::selects_rows) {
     std::size_t const t = core_.number_of(name);
-    if (mask) core_.alive().storage.require_input(mask_of(core_.where, t, mask), core_.where);
-    core_.alive().select_rows(t, rows_of(core_.where, t), mask);
+    if (mask) core_.alive().storage.require_input(detail::mask_of(core_.where, t, mask), core_.where);
+    core_.alive().select_rows(t, detail::rows_of(core_.where, t), mask);
   }
   template <std::same_as<bool> Bool>
   void select_rows(std::string const& name, Bool const* mask)
@@ -241,7 +241,7 @@ template <class Plan, class Engine> class optimizer_state {
     std::size_t const t = core_.number_of(name);
     core_.alive().storage.require_input({list, count, sizeof *list, "select_rows of '" + name + "': the list"},
                                         core_.where);
-    core_.alive().select_rows(t, rows_of(core_.where, t), list, count);
+    core_.alive().select_rows(t, detail::rows_of(core_.where, t), list, count);
   }
   /// How often each row of one parameter was updated. Setting a negative count throws std::invalid_argument; on CUDA,
   /// counts in device memory are not checked.
@@ -263,7 +263,7 @@ template <class Plan, class Engine> class optimizer_state {
     return state_view<typename Plan::template slot<Slot>>(Slot, t);
   }
   template <std::size_t Part> auto matrix_state_of(std::size_t t) const {
-    return matrix_part<Plan, Part>(core_.alive().matrices, core_.where.tensors, t);
+    return detail::matrix_part<Plan, Part>(core_.alive().matrices, core_.where.tensors, t);
   }
   auto master_of(std::size_t t) const {
     using master_or_value = typename Plan::master_or_value;
@@ -273,7 +273,9 @@ template <class Plan, class Engine> class optimizer_state {
       else return view_of(static_cast<master_or_value const*>(static_cast<void const*>(x.value)), x.count);
     });
   }
-  auto row_updates_of(std::size_t t) const { return view_of(core_.alive().row_updates(t), rows_of(core_.where, t)); }
+  auto row_updates_of(std::size_t t) const {
+    return view_of(core_.alive().row_updates(t), detail::rows_of(core_.where, t));
+  }
 
   /// This rank's part of one parameter in a buffer, by its owned_index. Empty if there is no buffer.
   template <class T> std::span<T const> view(std::size_t number, std::size_t t) const {
@@ -286,7 +288,7 @@ template <class Plan, class Engine> class optimizer_state {
     if constexpr (Plan::shards) {
       auto const [begin, size] = core_.where.own.parts[t];
       detail::arena_offset const& place =
-          detail::is_slot<Plan>(number) ? rule_offset<Plan>(core_.where, t) : core_.where.own.arena_offsets[t];
+          detail::is_slot<Plan>(number) ? detail::rule_offset<Plan>(core_.where, t) : core_.where.own.arena_offsets[t];
       return view_of(static_cast<T const*>(buffer) + place(x.arena + begin), size);
     } else {
       return view_of(static_cast<T const*>(buffer) + x.arena, x.count);
