@@ -327,10 +327,10 @@ template <class Plan, class Engine> class optimizer_checkpoint : public optimize
       (elements(".state." + detail::slot_in_piece<rule_type>(I), [&] { return self.template state_of<I>(t); }), ...);
     }(typename Plan::every_slot{});
     if constexpr (Plan::has_matrices)
-      detail::each_matrix_piece<Plan>(self.core_.alive().matrices, self.core_.where.tensors, t,
-                                      [&](std::string const& what, std::int64_t whole, auto const& read) {
-                                        array({name + what, std::ptrdiff_t(t), whole == 0, whole}, read, f);
-                                      });
+      each_matrix_piece<Plan>(self.core_.alive().matrices, self.core_.where.tensors, t,
+                              [&](std::string const& what, std::int64_t whole, auto const& read) {
+                                array({name + what, std::ptrdiff_t(t), whole == 0, whole}, read, f);
+                              });
     detail::each_kept<Plan>([&]<std::size_t I, class T>(char const* called) {
       elements("." + std::string(called), [&] {
         if constexpr (I == base::buffer_number::master) return self.master_of(t);

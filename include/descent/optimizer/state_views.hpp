@@ -263,7 +263,7 @@ template <class Plan, class Engine> class optimizer_state {
     return state_view<typename Plan::template slot<Slot>>(Slot, t);
   }
   template <std::size_t Part> auto matrix_state_of(std::size_t t) const {
-    return detail::matrix_part<Plan, Part>(core_.alive().matrices, core_.where.tensors, t);
+    return matrix_part<Plan, Part>(core_.alive().matrices, core_.where.tensors, t);
   }
   auto master_of(std::size_t t) const {
     using master_or_value = typename Plan::master_or_value;
