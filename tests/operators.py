@@ -72,7 +72,7 @@ def operand(code, start, step, binds):
 
 
 def operands(code):
-    """Changes that leave one of two operands: column, text, what takes its place, and their name."""
+    """Changes that leave one of two operands, such as the left of the + at column 10; as those of changes()."""
     for found in WORD.finditer(code):
         word = found.group(0).strip()
         if word in ("||", "&&", "+", "-", "*", "/"):
@@ -82,8 +82,8 @@ def operands(code):
             first += len(code[first:]) - len(code[first:].lstrip())
             left, right = code[first:found.start()], code[found.end():last]
             if left and right and "<<" not in code[first:last]:
-                yield first, code[first:last], left, f"left-of-{word}-alone"
-                yield first, code[first:last], right, f"right-of-{word}-alone"
+                yield first, code[first:last], left, f"left-of-{word}-at-{found.start() + 2}"
+                yield first, code[first:last], right, f"right-of-{word}-at-{found.start() + 2}"
         elif word == "?":
             first = operand(code, found.start() - 1, -1, -1) + 1
             middle = operand(code, found.end(), 1, -1)
