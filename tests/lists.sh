@@ -2,8 +2,8 @@
 # usage: lists.sh tests-folder [--quick sources of the suite quick... --] listed sources...
 # Fails if a test source is in no list of tests/meson.build, if the header of a simple rule has more than 40 lines of
 # code, if a rule has no mutant or no row in support/rows_*.hpp (the tests of every rule use these rows), if the code
-# that a mutant changes no longer exists, or, with --quick, if tests of that suite must notice fewer than 95 % of the
-# mutants.
+# that a mutant changes no longer exists, if operators.py makes a change that is none, or, with --quick, if tests of that
+# suite must notice fewer than 95 % of the mutants.
 cd "$1" || exit 1
 shift
 quick=
@@ -55,6 +55,17 @@ while read -r header names name expression; do
   ! sed -e "$expression" "../include/descent/$header" |
     cmp -s - "../include/descent/$header" || { echo "the mutant $name fits nothing in $header"; status=1; }
 done < mutants.txt
+
+by_operators=0
+while read -r header names name expression; do
+  by_operators=$((by_operators + 1))
+  [ "$(sed -e "$expression" "../include/descent/$header" | diff - "../include/descent/$header" | grep -c '^<')" = 1 ] ||
+    { echo "operators.py: $name does not change one line"; status=1; }
+done <<END
+$(python3 operators.py mutants.txt --in rules/adamw.hpp policies/loss_scale.hpp --most 60 2> /dev/null)
+END
+[ "$by_operators" -eq 60 ] || { echo "operators.py makes $by_operators of 60 mutants"; status=1; }
+
 [ -z "$quick" ] || [ $((100 * of_quick)) -ge $((95 * mutants)) ] ||
   { echo "tests of the suite quick notice $of_quick of $mutants mutants, fewer than 95 %"; status=1; }
 exit $status

@@ -1,11 +1,19 @@
 #!/bin/sh
-# usage: mutants.sh [every | name...]     Breaks the headers on purpose, one change at a time; tests must detect each.
+# usage: mutants.sh [every | name...]
+#        mutants.sh --changed [REV] [option...]
+#        mutants.sh --in HEADER[:LINE[-LINE]]... [option...]
+# Breaks the headers on purpose, one change at a time; tests must detect each.
 #
 # Each line of mutants.txt is a change: the header; the tests, such as rules/traps, separated by commas; a name; a sed
 # expression. The change is applied to a copy of include/, and the tests are built against it. At least one test must
-# fail when it runs. A change that changes nothing, does not compile or survives is an error. Ends with
-# `N mutants, N killed`. With an argument of 5, every fifth change is tried; with names of changes or of rules, only
-# those. CXX, CXXFLAGS and JOBS (2 at a time) may be set.
+# fail when it runs. A change that changes nothing, does not compile or survives is an error. With an argument of 5,
+# every fifth change is tried; with names of changes or of rules, only those.
+#
+# With --changed or --in, operators make the changes: in the lines that differ from REV, or from the merge base with
+# main, or in these headers, such as rules/adam.hpp:30-40. operators.py says which, and its options: --most N, --seed N,
+# --tests a,b. What does not compile counts for nothing. What survives is a gap of the tests, or changes no result.
+#
+# Ends with `N mutants, N killed, N survived, N not compiled`. CXX, CXXFLAGS and JOBS (2 at a time) may be set.
 tests=$(cd "$(dirname "$0")" && pwd) || exit 1
 root=$(dirname "$tests")
 
@@ -14,7 +22,7 @@ build() {  # build program test include-folder
 }
 
 try() {  # try line-number
-  sed -n "$1p" "$tests/mutants.txt" > "$scratch/$1.line"
+  sed -n "$1p" "$scratch/list" > "$scratch/$1.line"
   read -r header names name expression < "$scratch/$1.line"
   copy=$scratch/$1
   cp -r "$root/include" "$copy"
@@ -55,18 +63,26 @@ if [ "$1" = --one ]; then
   exit 0
 fi
 
-case ${1:-1} in
-  *[!0-9]*) every=1 names=" $* " ;;
-  *) every=${1:-1} names= ;;
-esac
-lines=$(awk -v every="$every" -v names="$names" '
-  function rule(header) { return header ~ /^rules\// && sub(/^rules\//, "", header) && sub(/\.hpp$/, "", header) ? header : "-" }
-  !/^#/ && NF && (names == "" || index(names, " " $3 " ") || index(names, " " rule($1) " ")) &&
-  n++ % every == 0 { print NR }' "$tests/mutants.txt")
-[ -n "$lines" ] || { echo "no mutant is called $*" >&2; exit 2; }
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' HUP INT TERM
+every=1 names= by_operators=
+case ${1:-1} in
+  --changed | --in) by_operators=yes ;;
+  *[!0-9]*) names=" $* " ;;
+  *) every=${1:-1} ;;
+esac
+if [ -n "$by_operators" ]; then
+  python3 "$tests/operators.py" "$tests/mutants.txt" "$@" > "$scratch/list" || exit 2
+else
+  cp "$tests/mutants.txt" "$scratch/list"
+fi
+lines=$(awk -v every="$every" -v names="$names" '
+  function rule(header) { return header ~ /^rules\// && sub(/^rules\//, "", header) && sub(/\.hpp$/, "", header) ? header : "-" }
+  !/^#/ && NF && (names == "" || index(names, " " $3 " ") || index(names, " " rule($1) " ")) &&
+  n++ % every == 0 { print NR }' "$scratch/list")
+[ -n "$lines$by_operators" ] || { echo "no mutant is called $*" >&2; exit 2; }
+[ -n "$lines" ] || exit 0
 started=$(date +%s)
 cat > "$scratch/common.hpp" <<'END'
 #include <doctest/doctest.h>
@@ -79,12 +95,14 @@ $compiler -x c++-header "$scratch/common.hpp" -o "$scratch/common.hpp.gch" || ex
 $compiler -c "$tests/main.cpp" -o "$scratch/main.o" || exit 1
 
 # A test that fails without a change would kill every mutant.
-for line in $lines; do sed -n "${line}p" "$tests/mutants.txt"; done | awk '{ print $2 }' | tr , '\n' | sort -u |
+for line in $lines; do sed -n "${line}p" "$scratch/list"; done | awk '{ print $2 }' | tr , '\n' | sort -u |
   xargs -n 1 -P "${JOBS:-2}" sh "$0" --sound "$scratch" || exit 1
 
 echo "$lines" | xargs -n 1 -P "${JOBS:-2}" sh "$0" --one "$scratch" | tee "$scratch/results"
+count() { grep -c "^$1 " "$scratch/results"; }
 tried=$(echo "$lines" | wc -l)
-killed=$(grep -c '^killed' "$scratch/results")
+killed=$(count killed) broken=$(count broken)
 echo "$(($(date +%s) - started)) s"
-echo "$tried mutants, $killed killed"
+echo "$tried mutants, $killed killed, $(count SURVIVED) survived, $broken not compiled"
+[ -z "$by_operators" ] || tried=$((tried - broken))
 [ "$tried" -eq "$killed" ]

@@ -165,11 +165,11 @@ TEST_CASE("loss scale: every transition of torch.amp.GradScaler") {
     ++sequences;
   }
   CHECK(wrong == 0);
-  CHECK(sequences >= 10000);
-  CHECK(steps >= 200000);
-  CHECK(grown >= 10000);
-  CHECK(lowered >= 10000);
-  CHECK(refused >= 100);  // growth to infinity
+  CHECK(sequences == 500);
+  CHECK(steps >= 47000);
+  CHECK(grown >= 1200);
+  CHECK(lowered >= 3000);
+  CHECK(refused >= 1000);  // growth to infinity
 }
 
 TEST_CASE("loss scale: refill::clean_step is apex's update_scale_hysteresis") {

@@ -16,7 +16,9 @@ header = """\
 # Trajectories of torch.amp.GradScaler("cpu"), to replay with.
 # Written by generate_loss_scale.py with python {python}, torch {torch}, on the CPU. Each step is backward of a scaled
 # loss whose gradient is infinite where the step overflows, then scaler.step(SGD), scaler.update(), and reading of the
-# scale and of _growth_tracker. {sequences} sequences, {steps} steps.
+# scale and of _growth_tracker. {sequences} sequences, {steps} steps: five with the defaults, four of them 9000 steps,
+# and 495 of 10,100 drawn ones, taken in turn from each class: the interval and which of growth, refused growth, backing
+# off, subnormal scales and an end before 0 they reach.
 #
 # Format: '#' starts a comment line, and the rest is a sequence a line:
 #     <init> <growth> <backoff> <interval> <steps> <overflows> <trajectory>
@@ -101,17 +103,39 @@ def draw(rng):
     return init, growth, backoff, interval, [rng.random() < rate for _ in range(steps)]
 
 
+def branches(case, trajectory):
+    """The class of a sequence: its interval and the kinds of changes that it reaches."""
+    before, reached = (case[0], 0), set()
+    for overflow, after in zip(case[4], trajectory):
+        if overflow:
+            reached.add("backs off to a subnormal" if after[0] < 2.0**-126 else "backs off")
+        elif after[1] == 0:
+            reached.add("grows" if after[0] > before[0] else "growth to infinity is refused")
+        before = after
+    if len(trajectory) < len(case[4]):
+        reached.add("would vanish")
+    return case[3], frozenset(reached)
+
+
+def chosen(drawn, count):
+    """The first of each class of branches, then the second of each, and so on, in drawn order."""
+    classes = {}
+    for i, (case, trajectory) in enumerate(drawn):
+        classes.setdefault(branches(case, trajectory), []).append(i)
+    turns = sorted((turn, i) for of in classes.values() for turn, i in enumerate(of))
+    return [drawn[i] for i in sorted(i for _, i in turns[:count])]
+
+
 def main():
     rng = random.Random(20260101)
-    cases = [draw(rng) for _ in range(10100)]
-    for rate in (0.0, 1 / 3000, 1 / 1000, 1 / 300):  # the defaults
-        cases.append((65536.0, 2.0, 0.5, 2000, [rng.random() < rate for _ in range(9000)]))
-    cases.append((65536.0, 2.0, 0.5, 2000, [True] * 400))
+    drawn = [draw(rng) for _ in range(10100)]
+    defaults = [(65536.0, 2.0, 0.5, 2000, [rng.random() < rate for _ in range(9000)])
+                for rate in (0.0, 1 / 3000, 1 / 1000, 1 / 300)]
+    defaults.append((65536.0, 2.0, 0.5, 2000, [True] * 400))
+    runs = chosen([(case, trajectory) for case in drawn if (trajectory := run(*case))], 495)
+    runs += [(case, run(*case)) for case in defaults]
     lines, steps = [], 0
-    for init, growth, backoff, interval, pattern in cases:
-        trajectory = run(init, growth, backoff, interval, pattern)
-        if not trajectory:
-            continue
+    for (init, growth, backoff, interval, pattern), trajectory in runs:
         pattern = pattern[:len(trajectory)]
         steps += len(trajectory)
         lines.append(f"{bits(init)} {growth!r} {backoff!r} {interval} {len(trajectory)} {hexadecimal(pattern)} "
