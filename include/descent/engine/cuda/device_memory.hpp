@@ -4,7 +4,7 @@
 
 #include <descent/engine/cuda/error.hpp>
 #include <descent/engine/cuda/outside.hpp>
-#include <descent/core/detail/sole_pointer.hpp>
+#include <descent/core/detail/containers.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -9,8 +9,7 @@
 #include <descent/engine/cuda/waiting.cuh>
 #include <descent/engine/step/stage.hpp>
 #include <descent/engine/step/sending.hpp>
-#include <descent/core/detail/plain_vector.hpp>
-#include <descent/core/detail/sole_pointer.hpp>
+#include <descent/core/detail/containers.hpp>
 
 #include <array>
 #include <cstdint>

@@ -15,7 +15,7 @@
 #include <descent/engine/step/given_state.hpp>
 #include <descent/engine/step/memory_guard.hpp>
 #include <descent/engine/step/owned.hpp>
-#include <descent/core/detail/plain_vector.hpp>
+#include <descent/core/detail/containers.hpp>
 
 #include <array>
 #include <cstdint>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/engine/cuda/error.hpp>
-#include <descent/core/detail/sole_pointer.hpp>
+#include <descent/core/detail/containers.hpp>
 
 #include <stdexcept>
 #include <string>

@@ -14,7 +14,7 @@
 #include <descent/ranks/detail/cuda_through_device.cuh>
 #include <descent/ranks/detail/ready_marks.hpp>
 #include <descent/ranks/detail/value_layout.hpp>
-#include <descent/core/detail/plain_vector.hpp>
+#include <descent/core/detail/containers.hpp>
 
 #include <array>
 #include <cstddef>

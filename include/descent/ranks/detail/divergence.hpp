@@ -4,7 +4,7 @@
 
 #include <descent/ranks/detail/agreement.hpp>
 #include <descent/engine/step/prints.hpp>
-#include <descent/core/detail/plain_vector.hpp>
+#include <descent/core/detail/containers.hpp>
 
 #include <cstddef>
 #include <cstdint>
