@@ -130,6 +130,21 @@ inline std::string problem_of(note const& n, note const& own) {
   return "";
 }
 
+inline std::string wrong_sum(note const& n, std::span<std::byte const> body) {
+  return n.sum == sum_of(n, body) ? "" : "its checksum is wrong";
+}
+inline std::string wrong_size(std::uint64_t bytes, std::uint64_t wanted) {
+  return bytes == wanted ? "" : "it has " + std::to_string(bytes) + " bytes instead of " + std::to_string(wanted);
+}
+
+/// The ranks whose entry is 0 or false.
+template <class T> std::vector<int> ranks_without(std::vector<T> const& of_ranks) {
+  std::vector<int> ranks;
+  for (std::size_t r = 0; r < of_ranks.size(); ++r)
+    if (!of_ranks[r]) ranks.push_back(int(r));
+  return ranks;
+}
+
 /// Throws std::invalid_argument if the arguments of a rendezvous are not valid.
 inline void require_meeting(std::string const& who, int rank, int size, std::string const& field,
                             std::string const& token, std::chrono::nanoseconds deadline,
