@@ -4,7 +4,7 @@
 
 #include <descent/backends/cuda.hpp>
 #include <descent/engine/cuda/gradients.cuh>
-#include <descent/engine/cuda/memory_check.hpp>
+#include <descent/engine/cuda/addresses.cuh>
 #include <descent/engine/cuda/storage.cuh>
 #include <descent/engine/cuda/waiting.cuh>
 #include <descent/engine/step/stage.hpp>

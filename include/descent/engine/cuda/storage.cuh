@@ -4,11 +4,9 @@
 
 #include <descent/engine/cuda/addresses.cuh>
 #include <descent/engine/cuda/controller.cuh>
-#include <descent/engine/cuda/device_arena.hpp>
 #include <descent/engine/cuda/device_memory.hpp>
 #include <descent/engine/cuda/kernels.cuh>
 #include <descent/engine/cuda/launch.cuh>
-#include <descent/engine/cuda/memory_check.hpp>
 #include <descent/engine/cuda/rows.cuh>
 #include <descent/engine/cuda/single_rank.hpp>
 #include <descent/engine/cuda/stream.hpp>
