@@ -13,29 +13,12 @@
 #include "parts/output.hpp"
 
 #include <descent/schedules/combine.hpp>
-#include <descent/schedules/constant.hpp>
 #include <descent/schedules/cosine.hpp>
-#include <descent/schedules/cosine_restarts.hpp>
-#include <descent/schedules/cyclic.hpp>
-#include <descent/schedules/cyclical_decay.hpp>
-#include <descent/schedules/exponential.hpp>
-#include <descent/schedules/interval_decay.hpp>
-#include <descent/schedules/inverse_sqrt.hpp>
-#include <descent/schedules/inverse_time.hpp>
-#include <descent/schedules/join.hpp>
-#include <descent/schedules/linear.hpp>
-#include <descent/schedules/multi_step.hpp>
-#include <descent/schedules/multiplicative.hpp>
-#include <descent/schedules/noam.hpp>
-#include <descent/schedules/one_cycle.hpp>
-#include <descent/schedules/piecewise.hpp>
+#include <descent/schedules/cycles.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/plateau.hpp>
-#include <descent/schedules/polynomial.hpp>
-#include <descent/schedules/step.hpp>
-#include <descent/schedules/swa_rate.hpp>
 #include <descent/schedules/table.hpp>
 #include <descent/schedules/warmup.hpp>
-#include <descent/schedules/wsd.hpp>
 #include <descent/training/large_batch.hpp>
 
 #include <algorithm>

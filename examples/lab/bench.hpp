@@ -11,9 +11,8 @@
 #include <descent/policies/loss_scale.hpp>
 #include <descent/policies/noise.hpp>
 #include <descent/policies/rounding.hpp>
-#include <descent/schedules/constant.hpp>
 #include <descent/schedules/cosine.hpp>
-#include <descent/schedules/step.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/warmup.hpp>
 
 #include <cmath>

@@ -2,10 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/schedules/constant.hpp>
 #include <descent/schedules/cosine.hpp>
-#include <descent/schedules/linear.hpp>
-#include <descent/schedules/step.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/warmup.hpp>
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 #include <descent/optimizer/optimizer_traits.hpp>
 #include <descent/engine/step/explain.hpp>
 #include <descent/engine/step/layout.hpp>
-#include <descent/core/detail/plain_vector.hpp>
+#include <descent/core/detail/containers.hpp>
 #include <descent/parameters.hpp>
 #include <descent/report.hpp>
 

@@ -4,9 +4,8 @@
 
 #include <descent/core/precision.hpp>
 #include <descent/core/detail/block.hpp>
-#include <descent/core/detail/name_table.hpp>
+#include <descent/core/detail/containers.hpp>
 #include <descent/core/detail/piece_names.hpp>
-#include <descent/core/detail/self_movable.hpp>
 
 #include <algorithm>
 #include <concepts>

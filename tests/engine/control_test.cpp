@@ -11,7 +11,7 @@
 #include <descent/policies/storage.hpp>
 #include <descent/rules/dog.hpp>
 #include <descent/rules/lamb.hpp>
-#include <descent/schedules/linear.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/vary.hpp>
 
 #include <doctest/doctest.h>

@@ -17,7 +17,7 @@
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/sgd.hpp>
 #include <descent/schedules/cosine.hpp>
-#include <descent/schedules/linear.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/vary.hpp>
 #include <descent/schedules/warmup.hpp>
 #include <descent/training/loss_scaler.hpp>

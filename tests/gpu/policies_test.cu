@@ -34,7 +34,7 @@
 #include <descent/rules/schedule_free_adamw.hpp>
 #include <descent/rules/sgd.hpp>
 #include <descent/schedules/cosine.hpp>
-#include <descent/schedules/linear.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/vary.hpp>
 #include <descent/training/loss_scaler.hpp>
 #include <descent/training/qk_clip.hpp>

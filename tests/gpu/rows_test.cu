@@ -16,7 +16,7 @@
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/novograd.hpp>
 #include <descent/rules/schedule_free_adamw.hpp>
-#include <descent/schedules/linear.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/vary.hpp>
 
 using namespace test;

@@ -15,7 +15,7 @@
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/prodigy.hpp>
 #include <descent/schedules/cosine.hpp>
-#include <descent/schedules/linear.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/vary.hpp>
 #include <descent/schedules/warmup.hpp>
 

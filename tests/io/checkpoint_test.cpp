@@ -12,7 +12,7 @@
 #include <descent/policies/storage.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/nadam.hpp>
-#include <descent/schedules/on_plateau.hpp>
+#include <descent/schedules/plateau.hpp>
 #include <descent/training/loss_scaler.hpp>
 #include <descent/version.hpp>
 

@@ -24,11 +24,9 @@
 #include <descent/rules/shampoo.hpp>
 #include <descent/rules/sm3.hpp>
 #include <descent/rules/soap.hpp>
-#include <descent/schedules/constant.hpp>
-#include <descent/schedules/linear.hpp>
-#include <descent/schedules/polynomial.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/vary.hpp>
-#include <descent/schedules/wsd.hpp>
+#include <descent/schedules/warmup.hpp>
 
 #include <doctest/doctest.h>
 

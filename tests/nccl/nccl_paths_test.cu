@@ -22,7 +22,7 @@
 #include <descent/rules/prodigy.hpp>
 #include <descent/rules/schedule_free_adamw.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/schedules/on_plateau.hpp>
+#include <descent/schedules/plateau.hpp>
 #include <descent/training/loss_scaler.hpp>
 
 #include "nccl/side.cuh"

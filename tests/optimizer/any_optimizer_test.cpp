@@ -12,7 +12,7 @@
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/muon.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/schedules/on_plateau.hpp>
+#include <descent/schedules/plateau.hpp>
 #include <descent/transforms/chain.hpp>
 #include <descent/transforms/parts.hpp>
 

@@ -20,8 +20,7 @@
 #include <descent/rules/prodigy.hpp>
 #include <descent/rules/rmsprop.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/schedules/constant.hpp>
-#include <descent/schedules/on_plateau.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/plateau.hpp>
 #include <descent/transforms/chain.hpp>
 #include <descent/transforms/parts.hpp>

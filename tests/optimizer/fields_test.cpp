@@ -9,14 +9,11 @@
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/muon.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/schedules/any_of.hpp>
+#include <descent/schedules/choose.hpp>
 #include <descent/schedules/combine.hpp>
-#include <descent/schedules/constant.hpp>
 #include <descent/schedules/cosine.hpp>
-#include <descent/schedules/join.hpp>
-#include <descent/schedules/linear.hpp>
-#include <descent/schedules/on_plateau.hpp>
-#include <descent/schedules/per_group.hpp>
+#include <descent/schedules/decay.hpp>
+#include <descent/schedules/plateau.hpp>
 #include <descent/schedules/table.hpp>
 #include <descent/schedules/vary.hpp>
 #include <descent/schedules/warmup.hpp>

@@ -18,8 +18,8 @@
 #include <descent/rules/lion.hpp>
 #include <descent/rules/rmsprop.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/schedules/constant.hpp>
-#include <descent/schedules/on_plateau.hpp>
+#include <descent/schedules/decay.hpp>
+#include <descent/schedules/plateau.hpp>
 #include <descent/schedules/vary.hpp>
 
 #include "support/message.hpp"

@@ -15,10 +15,8 @@
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/lion.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/schedules/constant.hpp>
 #include <descent/schedules/cosine.hpp>
-#include <descent/schedules/linear.hpp>
-#include <descent/schedules/step.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/vary.hpp>
 #include <descent/schedules/warmup.hpp>
 #include <descent/training/loss_scaler.hpp>

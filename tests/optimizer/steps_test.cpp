@@ -11,7 +11,7 @@
 #include <descent/rules/lion.hpp>
 #include <descent/rules/sgd.hpp>
 #include <descent/schedules/cosine.hpp>
-#include <descent/schedules/linear.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/vary.hpp>
 #include <descent/schedules/warmup.hpp>
 

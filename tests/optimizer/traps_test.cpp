@@ -10,7 +10,7 @@
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/schedules/linear.hpp>
+#include <descent/schedules/decay.hpp>
 
 #include <doctest/doctest.h>
 

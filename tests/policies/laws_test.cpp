@@ -21,8 +21,8 @@
 #include <descent/transforms/chain.hpp>
 #include <descent/policies/loss_at.hpp>
 #include <descent/schedules/cosine.hpp>
-#include <descent/schedules/linear.hpp>
-#include <descent/schedules/on_plateau.hpp>
+#include <descent/schedules/decay.hpp>
+#include <descent/schedules/plateau.hpp>
 #include <descent/schedules/vary.hpp>
 #include <descent/schedules/warmup.hpp>
 #include <descent/training/loss_scaler.hpp>

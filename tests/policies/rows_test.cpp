@@ -22,10 +22,9 @@
 #include <descent/rules/sgd.hpp>
 #include <descent/rules/sm3.hpp>
 #include <descent/rules/yogi.hpp>
-#include <descent/schedules/constant.hpp>
+#include <descent/schedules/choose.hpp>
 #include <descent/schedules/cosine.hpp>
-#include <descent/schedules/linear.hpp>
-#include <descent/schedules/per_group.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/vary.hpp>
 #include <support/reference.hpp>
 

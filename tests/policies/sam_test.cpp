@@ -13,7 +13,7 @@
 #include <descent/rules/dog.hpp>
 #include <descent/rules/heavy_ball.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/schedules/linear.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/vary.hpp>
 
 #include <doctest/doctest.h>

@@ -19,10 +19,9 @@
 #include <descent/rules/polyak.hpp>
 #include <descent/rules/rmsprop.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/schedules/constant.hpp>
-#include <descent/schedules/on_plateau.hpp>
-#include <descent/schedules/per_group.hpp>
-#include <descent/schedules/step.hpp>
+#include <descent/schedules/choose.hpp>
+#include <descent/schedules/decay.hpp>
+#include <descent/schedules/plateau.hpp>
 #include <descent/schedules/vary.hpp>
 #include <descent/training/loss_scaler.hpp>
 #include <descent/transforms/chain.hpp>

@@ -15,7 +15,7 @@
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/schedules/on_plateau.hpp>
+#include <descent/schedules/plateau.hpp>
 #include <descent/schedules/vary.hpp>
 
 #include <doctest/doctest.h>

@@ -8,7 +8,7 @@
 #include <descent/policies/clip.hpp>
 #include <descent/policies/loss_scale.hpp>
 #include <descent/rules/lamb.hpp>
-#include <descent/schedules/on_plateau.hpp>
+#include <descent/schedules/plateau.hpp>
 #include <descent/training/loss_scaler.hpp>
 
 #include <doctest/doctest.h>

@@ -23,7 +23,7 @@
 #include <descent/rules/nadam.hpp>
 #include <descent/rules/novograd.hpp>
 #include <descent/rules/prodigy.hpp>
-#include <descent/schedules/on_plateau.hpp>
+#include <descent/schedules/plateau.hpp>
 
 #include <doctest/doctest.h>
 #include "support/ranks.hpp"

@@ -14,7 +14,7 @@
 #include <descent/policies/zero_grad.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/schedules/constant.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/vary.hpp>
 #include <descent/schedules/warmup.hpp>
 

@@ -8,7 +8,7 @@
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lars.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/schedules/on_plateau.hpp>
+#include <descent/schedules/plateau.hpp>
 
 #include <doctest/doctest.h>
 #include "support/ranks.hpp"

@@ -20,7 +20,7 @@
 #include <descent/rules/sgd.hpp>
 #include <descent/rules/sophia.hpp>
 #include <descent/rules/yellowfin.hpp>
-#include <descent/schedules/linear.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/vary.hpp>
 #include <descent/transforms/chain.hpp>
 #include <descent/transforms/parts.hpp>

@@ -7,7 +7,7 @@
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/schedules/linear.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/vary.hpp>
 
 #include <doctest/doctest.h>

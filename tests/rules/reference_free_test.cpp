@@ -9,7 +9,7 @@
 #include <descent/rules/prodigy.hpp>
 #include <descent/rules/schedule_free_adamw.hpp>
 #include <descent/rules/schedule_free_sgd.hpp>
-#include <descent/schedules/constant.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/vary.hpp>
 #include <descent/schedules/warmup.hpp>
 

@@ -15,7 +15,7 @@
 #include <descent/rules/signsgd.hpp>
 #include <descent/rules/signum.hpp>
 #include <descent/rules/yogi.hpp>
-#include <descent/schedules/linear.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/vary.hpp>
 
 using namespace test::reference;

@@ -10,7 +10,7 @@
 #include <descent/rules/nadam.hpp>
 #include <descent/rules/radam.hpp>
 #include <descent/rules/rprop.hpp>
-#include <descent/schedules/linear.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/vary.hpp>
 #include <descent/schedules/warmup.hpp>
 

@@ -5,7 +5,7 @@
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/dog.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/schedules/linear.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/vary.hpp>
 #include <descent/schedules/warmup.hpp>
 

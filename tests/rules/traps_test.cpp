@@ -43,7 +43,7 @@
 #include <descent/rules/signum.hpp>
 #include <descent/rules/sophia.hpp>
 #include <descent/rules/yogi.hpp>
-#include <descent/schedules/linear.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/vary.hpp>
 
 #include <doctest/doctest.h>

@@ -10,7 +10,7 @@
 #include <descent/policies/state_in.hpp>
 #include <descent/rules/polyak.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/schedules/on_plateau.hpp>
+#include <descent/schedules/plateau.hpp>
 #include <descent/training/qk_clip.hpp>
 
 #include <cstddef>

@@ -8,9 +8,7 @@
 #include <descent/policies/zero_grad.hpp>
 #include <descent/rules/heavy_ball.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/schedules/constant.hpp>
-#include <descent/schedules/linear.hpp>
-#include <descent/schedules/step.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/vary.hpp>
 #include <descent/schedules/warmup.hpp>
 #include <descent/training/batch_noise.hpp>

@@ -11,10 +11,9 @@
 #include <descent/rules/dog.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/schedules/constant.hpp>
 #include <descent/schedules/cosine.hpp>
-#include <descent/schedules/linear.hpp>
-#include <descent/schedules/on_plateau.hpp>
+#include <descent/schedules/decay.hpp>
+#include <descent/schedules/plateau.hpp>
 #include <descent/schedules/vary.hpp>
 #include <descent/training/lr_finder.hpp>
 

@@ -18,7 +18,7 @@
 #include <descent/rules/signsgd.hpp>
 #include <descent/rules/signum.hpp>
 #include <descent/rules/yogi.hpp>
-#include <descent/schedules/linear.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/vary.hpp>
 #include <descent/transforms/chain.hpp>
 #include <descent/transforms/parts.hpp>

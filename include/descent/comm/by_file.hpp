@@ -23,7 +23,8 @@
 
 namespace descent::comm {
 
-/// A rendezvous through files descent-JOB.RANK in a folder that all ranks see and nobody else writes to:
+/// A rendezvous through files descent-JOB.RANK in a folder that all ranks see and nobody else writes to, for
+/// clusters where the address of rank 0 or a free port is not known beforehand (else by_tcp, which needs no folder):
 ///
 ///     comm::by_file{.folder = "/scratch/me", .job = at.job}(rank, size, id);
 ///
@@ -97,10 +98,9 @@ struct by_file::call {
       }
       require_alone(number, size() * sizeof(std::uint64_t) + value.size());
       if (last) {
-        std::vector<int> absent = zeros(come);
+        std::vector<int> absent = detail::ranks_without(come);
         bool const came = absent.empty();
-        for (std::size_t r = 1; came && r < size(); ++r)
-          if (!has[r]) absent.push_back(int(r));
+        if (came) absent = detail::ranks_without(has);
         throw comm_error("by_file: rank 0 waited " + limit.text() + " in " + by.folder + " for " +
                          detail::rank_list(absent) + (came ? " to read the value" : "") + list(passed_over));
       }
@@ -124,7 +124,7 @@ struct by_file::call {
       auto const t = has ? std::nullopt : read(0, size() * sizeof(std::uint64_t) + value.size(), passed_over);
       if (t) {
         std::memcpy(come.data(), t->body.data(), size() * sizeof(std::uint64_t));
-        if (come[me] == number && zeros(come).empty()) {
+        if (come[me] == number && detail::ranks_without(come).empty()) {
           auto const* const sent = t->body.data() + size() * sizeof(std::uint64_t);
           if (!value.empty()) std::memcpy(value.data(), sent, value.size());
           write(number, t->head.from, {});
@@ -136,17 +136,12 @@ struct by_file::call {
           "by_file: rank " + std::to_string(rank) + " waited " + limit.text() + " in " + by.folder;
       if (has) throw comm_error(waited + " for rank 0 to confirm that all have read the value");
       if (come[me] != number) throw comm_error(waited + " for rank 0" + list(passed_over));
-      throw comm_error(waited + " for " + detail::rank_list(zeros(come)) + ", as does rank 0" + list(passed_over));
+      throw comm_error(waited + " for " + detail::rank_list(detail::ranks_without(come)) + ", as does rank 0" +
+                       list(passed_over));
     }
   }
 
  private:
-  static std::vector<int> zeros(std::vector<std::uint64_t> const& come) {
-    std::vector<int> ranks;
-    for (std::size_t r = 0; r < come.size(); ++r)
-      if (!come[r]) ranks.push_back(int(r));
-    return ranks;
-  }
   std::string list(reasons const& passed_over) const {
     std::string text;
     for (auto const& [r, why] : passed_over)
@@ -173,10 +168,9 @@ struct by_file::call {
     else if (n < sizeof t.head) why = "it is truncated, " + std::to_string(n) + " bytes";
     else std::memcpy(&t.head, t.body.data(), sizeof t.head), why = detail::problem_of(t.head, own);
     t.body.erase(t.body.begin(), t.body.begin() + std::ptrdiff_t(sizeof t.head));
-    if (why.empty() && n != sizeof t.head + bytes)
-      why = "it has " + std::to_string(n) + " bytes instead of " + std::to_string(sizeof t.head + bytes);
+    if (why.empty()) why = detail::wrong_size(n, sizeof t.head + bytes);
     t.body.resize(bytes);
-    if (why.empty() && t.head.sum != detail::sum_of(t.head, t.body)) why = "its checksum is wrong";
+    if (why.empty()) why = detail::wrong_sum(t.head, t.body);
     if (why.empty() && std::size_t(t.head.rank) != r) why = "it is from rank " + std::to_string(t.head.rank);
     if (why.empty()) return t;
     passed_over[r] = why;

@@ -23,8 +23,8 @@
 
 namespace descent::comm {
 
-/// A rendezvous over TCP (IPv4 or IPv6): gives rank 0's value to all ranks. Rank 0 listens on the address and port,
-/// where the other ranks must be able to reach it.
+/// A rendezvous over TCP (IPv4 or IPv6), for clusters without a folder that all ranks see: gives rank 0's value to all
+/// ranks. Rank 0 listens on the address and port, where the other ranks must be able to reach it.
 ///
 ///     comm::by_tcp{.address = at.address, .port = 29600, .token = at.job}(rank, size, id);
 ///
@@ -56,25 +56,20 @@ struct by_tcp::call {
   detail::note own;
 
   /// A connection. `rank` is set once its header was valid.
-  struct guest {
+  struct connection {
     detail::descriptor socket;
     std::string from;
     detail::note head{};
     std::size_t have = 0;
     int rank = -1;
   };
-  /// Rank 0's view of the connections.
-  struct hall {
-    std::vector<guest> guests;
+  /// What rank 0 knows of the others.
+  struct arrivals {
+    std::vector<connection> connections;
     std::vector<bool> came, left;
     std::vector<std::string> refused;  // the first eight
 
-    std::vector<int> missing() const {
-      std::vector<int> ranks;
-      for (std::size_t r = 1; r < came.size(); ++r)
-        if (!came[r]) ranks.push_back(int(r));
-      return ranks;
-    }
+    std::vector<int> missing() const { return detail::ranks_without(came); }
   };
 
   std::string place(int of_rank_0) const { return by.address + " port " + std::to_string(of_rank_0); }
@@ -84,32 +79,33 @@ struct by_tcp::call {
     detail::descriptor const listener = detail::listen_at("by_tcp", by.address, by.port, own.size);
     int const bound = detail::port_of(listener);
     if (by.listening) by.listening(bound);
-    hall h;
-    h.came.assign(std::size_t(own.size), false);
-    h.left = h.came;
-    while (!h.missing().empty()) {
+    arrivals all;
+    all.came.assign(std::size_t(own.size), false);
+    all.left = all.came;
+    all.came[0] = true;
+    while (!all.missing().empty()) {
       if (limit.passed()) {
         std::string why =
-            "rank 0 waited " + limit.text() + " at " + place(bound) + " for " + detail::rank_list(h.missing());
-        for (int r : h.missing())
-          if (h.left[std::size_t(r)]) why += "; rank " + std::to_string(r) + " connected and left";
-        for (std::string const& text : h.refused) why += "; rejected: " + text;
-        fail(h, why);
+            "rank 0 waited " + limit.text() + " at " + place(bound) + " for " + detail::rank_list(all.missing());
+        for (int r : all.missing())
+          if (all.left[std::size_t(r)]) why += "; rank " + std::to_string(r) + " connected and left";
+        for (std::string const& text : all.refused) why += "; rejected: " + text;
+        fail(all, why);
       }
       std::vector<pollfd> fds{{listener.get(), POLLIN, 0}};
-      for (guest const& g : h.guests) fds.push_back({g.socket.get(), POLLIN, 0});
+      for (connection const& c : all.connections) fds.push_back({c.socket.get(), POLLIN, 0});
       if (::poll(fds.data(), nfds_t(fds.size()), limit.milliseconds()) <= 0) continue;
-      for (std::size_t i = h.guests.size(); i-- > 0;)
-        if (fds[i + 1].revents && !hear(h, i)) h.guests.erase(h.guests.begin() + std::ptrdiff_t(i));
-      if (fds[0].revents) welcome(h, listener, limit);
+      for (std::size_t i = all.connections.size(); i-- > 0;)
+        if (fds[i + 1].revents && !receive(all, i)) all.connections.erase(all.connections.begin() + std::ptrdiff_t(i));
+      if (fds[0].revents) accept(all, listener, limit);
     }
     detail::note head = own;
     head.kind = detail::note::value;
     auto const bytes = detail::sealed(head, value);
-    for (guest const& g : h.guests)
-      if (g.rank > 0)
-        if (auto const why = detail::send_all(g.socket, bytes, limit); !why.empty())
-          fail(h, "rank 0 cannot send the value to rank " + std::to_string(g.rank) + ": " + why);
+    for (connection const& c : all.connections)
+      if (c.rank > 0)
+        if (auto const why = detail::send_all(c.socket, bytes, limit); !why.empty())
+          fail(all, "rank 0 cannot send the value to rank " + std::to_string(c.rank) + ": " + why);
   }
 
   void take(std::span<std::byte> value) const {
@@ -127,68 +123,67 @@ struct by_tcp::call {
     check(detail::receive_all(socket, std::as_writable_bytes(std::span(&head, 1)), limit));
     bool const refused = head.magic == detail::note::our_magic && head.kind == detail::note::refused;
     if (!refused) check(detail::problem_of(head, own));
-    if (head.bytes != value.size() && !(refused && head.bytes < 4096))
-      check("it has " + std::to_string(head.bytes) + " bytes instead of " + std::to_string(value.size()));
+    if (!refused || head.bytes >= 4096) check(detail::wrong_size(head.bytes, value.size()));
     std::vector<std::byte> body(head.bytes);
     check(detail::receive_all(socket, body, limit));
-    if (head.sum != detail::sum_of(head, body)) check("its checksum is wrong");
+    check(detail::wrong_sum(head, body));
     if (refused) throw comm_error(me + std::string(reinterpret_cast<char const*>(body.data()), body.size()));
     if (!body.empty()) std::memcpy(value.data(), body.data(), body.size());
   }
 
  private:
-  void welcome(hall& h, detail::descriptor const& listener, detail::time_limit& limit) const {
-    guest g;
-    if (!detail::accept_from(listener, g.socket, g.from)) {
+  void accept(arrivals& all, detail::descriptor const& listener, detail::time_limit& limit) const {
+    connection c;
+    if (!detail::accept_from(listener, c.socket, c.from)) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-        fail(h, "rank 0 cannot accept another connection, has " + std::to_string(h.guests.size()) + ": " +
-                    detail::system_message(errno) + " (ulimit -n)");
+        fail(all, "rank 0 cannot accept another connection, has " + std::to_string(all.connections.size()) + ": " +
+                      detail::system_message(errno) + " (ulimit -n)");
       return limit.pause();
     }
-    h.guests.push_back(std::move(g));
+    all.connections.push_back(std::move(c));
   }
 
-  /// Reads what guest i has sent. False: drop the connection.
-  bool hear(hall& h, std::size_t i) const {
-    guest& g = h.guests[i];
+  /// Reads what connection i has sent. False: drop the connection.
+  bool receive(arrivals& all, std::size_t i) const {
+    connection& c = all.connections[i];
     std::byte more;
-    auto const room = g.rank < 0 ? std::as_writable_bytes(std::span(&g.head, 1)).subspan(g.have) : std::span(&more, 1);
-    std::ptrdiff_t const n = detail::receive_some(g.socket, room);
+    auto const room = c.rank < 0 ? std::as_writable_bytes(std::span(&c.head, 1)).subspan(c.have) : std::span(&more, 1);
+    std::ptrdiff_t const n = detail::receive_some(c.socket, room);
     if (n < 0) return true;
-    if (n == 0 || g.rank > 0) {
-      if (g.rank > 0) h.came[std::size_t(g.rank)] = false, h.left[std::size_t(g.rank)] = true;
+    if (n == 0 || c.rank > 0) {
+      if (c.rank > 0) all.came[std::size_t(c.rank)] = false, all.left[std::size_t(c.rank)] = true;
       return false;
     }
-    g.have += std::size_t(n);
-    if (g.have < sizeof g.head) return true;
-    std::string why = detail::problem_of(g.head, own);
-    if (why.empty() && g.head.sum != detail::sum_of(g.head, {})) why = "its checksum is wrong";
-    if (why.empty() && g.head.rank == 0) why = "rank 0 is the listener itself";
-    if (why.empty() && h.came[std::size_t(g.head.rank)])
-      why = "rank " + std::to_string(g.head.rank) + " has already connected";
+    c.have += std::size_t(n);
+    if (c.have < sizeof c.head) return true;
+    std::string why = detail::problem_of(c.head, own);
+    if (why.empty()) why = detail::wrong_sum(c.head, {});
+    if (why.empty() && c.head.rank == 0) why = "rank 0 is the listener itself";
+    if (why.empty() && all.came[std::size_t(c.head.rank)])
+      why = "rank " + std::to_string(c.head.rank) + " has already connected";
     if (why.empty()) {
-      g.rank = g.head.rank;
-      h.came[std::size_t(g.rank)] = true;
-      h.left[std::size_t(g.rank)] = false;
+      c.rank = c.head.rank;
+      all.came[std::size_t(c.rank)] = true;
+      all.left[std::size_t(c.rank)] = false;
       return true;
     }
-    if (h.refused.size() < 8) h.refused.push_back(g.from + ", rank " + std::to_string(g.head.rank) + ": " + why);
-    if (g.head.magic == detail::note::our_magic) turn_away(g, "rank 0 rejected this rank: " + why);
+    if (all.refused.size() < 8) all.refused.push_back(c.from + ", rank " + std::to_string(c.head.rank) + ": " + why);
+    if (c.head.magic == detail::note::our_magic) reject(c, "rank 0 rejected this rank: " + why);
     return false;
   }
 
-  void turn_away(guest const& g, std::string const& why) const {
+  void reject(connection const& c, std::string const& why) const {
     detail::note head = own;
     head.kind = detail::note::refused;
     std::memset(head.token, 0, sizeof head.token);
     detail::time_limit limit(std::chrono::milliseconds(100));
     auto const text = std::as_bytes(std::span(why)).first(std::min<std::size_t>(why.size(), 4000));
-    (void)detail::send_all(g.socket, detail::sealed(head, text), limit);
+    (void)detail::send_all(c.socket, detail::sealed(head, text), limit);
   }
 
-  [[noreturn]] void fail(hall const& h, std::string const& why) const {
-    for (guest const& g : h.guests)
-      if (g.rank > 0) turn_away(g, why);
+  [[noreturn]] void fail(arrivals const& all, std::string const& why) const {
+    for (connection const& c : all.connections)
+      if (c.rank > 0) reject(c, why);
     throw comm_error("by_tcp: " + why);
   }
 };

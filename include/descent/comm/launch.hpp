@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/version.hpp>
+#include <descent/core/detail/hash.hpp>
 
 #include <array>
 #include <charconv>
@@ -217,9 +217,7 @@ inline std::string as_job(std::string name) {
   for (char& c : name)
     if (c == '/') c = '_';
   if (name.size() <= 200) return name;
-  std::uint64_t h = 0xcbf29ce484222325;
-  for (char c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return name.substr(0, 170) + "." + std::to_string(h);
+  return name.substr(0, 170) + "." + std::to_string(hash_of(name));
 }
 
 /// Whether srun started this process. It did not if the step number is reserved for batch scripts or shells.

@@ -55,6 +55,10 @@ template <std::size_t N> void require_all_finite(char const* name, char const* f
 DESCENT_HD inline double decayed(double initial, double factor, std::int64_t n) {
   return initial == 0 ? 0 : initial * precise_power(factor, n);  // not 0 times infinity
 }
+/// x^y for x >= 0. If y is an integer up to 64, it gives the same bits on every host and device.
+DESCENT_HD inline double power_of(double x, double y) {
+  return y >= 0 && y <= 64 && y == ::floor(y) ? descent::power(x, std::int64_t(y)) : descent::pow(x, y);
+}
 
 }  // namespace detail
 

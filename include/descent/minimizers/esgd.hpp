@@ -4,7 +4,7 @@
 
 #include <descent/core/error.hpp>
 #include <descent/minimizers/detail/population.hpp>
-#include <descent/core/detail/self_movable.hpp>
+#include <descent/core/detail/containers.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/parameters.hpp>
 

@@ -5,7 +5,7 @@
 #include <descent/core/error.hpp>
 #include <descent/minimizers/detail/host_vector_space.hpp>
 #include <descent/minimizers/detail/line_search.hpp>
-#include <descent/core/detail/self_movable.hpp>
+#include <descent/core/detail/containers.hpp>
 #include <descent/parameters.hpp>
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 #include <descent/engine/step/layout.hpp>
 #include <descent/engine/step/passes.hpp>
 #include <descent/engine/step/row_moves.hpp>
-#include <descent/core/detail/plain_vector.hpp>
+#include <descent/core/detail/containers.hpp>
 
 #include <concepts>
 #include <cstddef>

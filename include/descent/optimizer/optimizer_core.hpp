@@ -6,9 +6,7 @@
 #include <descent/engine/step/layout.hpp>
 #include <descent/engine/step/report_of.hpp>
 #include <descent/engine/step/terms.hpp>
-#include <descent/core/detail/plain_vector.hpp>
-#include <descent/core/detail/self_movable.hpp>
-#include <descent/core/detail/sole_pointer.hpp>
+#include <descent/core/detail/containers.hpp>
 
 #include <cstdint>
 #include <stdexcept>

@@ -6,7 +6,7 @@
 #include <descent/optimizer/checkpoint.hpp>
 #include <descent/optimizer/run_part.hpp>
 #include <descent/ranks/detail/agreement.hpp>
-#include <descent/core/detail/plain_vector.hpp>
+#include <descent/core/detail/containers.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -9,7 +9,7 @@
 #include <descent/engine/step/layout.hpp>
 #include <descent/engine/step/owned.hpp>
 #include <descent/engine/step/plan.hpp>
-#include <descent/core/detail/plain_vector.hpp>
+#include <descent/core/detail/containers.hpp>
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/storage.hpp>
 #include <descent/schedules/vary.hpp>

@@ -4,9 +4,7 @@
 
 #include <descent/any_elements.hpp>
 #include <descent/engine/step/outside.hpp>
-#include <descent/core/detail/name_table.hpp>
-#include <descent/core/detail/sole_pointer.hpp>
-#include <descent/core/detail/sort_plain.hpp>
+#include <descent/core/detail/containers.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -4,10 +4,8 @@
 
 #include <descent/schedules/combine.hpp>
 #include <descent/schedules/cosine.hpp>
-#include <descent/schedules/exponential.hpp>
-#include <descent/schedules/linear.hpp>
-#include <descent/schedules/piecewise.hpp>
-#include <descent/schedules/polynomial.hpp>
+#include <descent/schedules/decay.hpp>
+#include <descent/schedules/table.hpp>
 #include <descent/schedules/warmup.hpp>
 
 namespace descent::detail {

@@ -4,6 +4,7 @@
 
 #include <descent/core/error.hpp>
 #include <descent/core/schedule.hpp>
+#include <descent/schedules/cosine.hpp>
 
 #include <cstddef>
 #include <initializer_list>
@@ -11,7 +12,75 @@
 #include <string>
 #include <utility>
 
+/// Values and points that are listed: one for each step, one for each interval, or knots known only at run time.
 namespace descent {
+
+/// A table of the first N values; the last one holds from then on. For values that only a recurrence defines.
+template <std::size_t N> struct table {
+  static_assert(N >= 1 && N <= 256, "table<N>: N must be 1 to 256: kernels take it by value");
+  /// Finite.
+  double values[N] = {};
+
+  DESCENT_HD double operator()(std::int64_t t) const {
+    return values[t < 0 ? 0 : t < std::int64_t(N) ? t : std::int64_t(N) - 1];
+  }
+
+  void check() const { detail::require_all_finite("table", "values", values); }
+};
+static_assert(schedule<table<2>>);
+
+/// PyTorch's MultiplicativeLR for N steps: step t > 0 multiplies the value before it by factor(t).
+///
+///     s(0) = initial,  s(t) = s(t - 1) factor(t)
+template <std::size_t N, class Factor> table<N> multiplicative(double initial, Factor const& factor) {
+  table<N> s{{initial}};
+  for (std::size_t t = 1; t < N; ++t) s.values[t] = s.values[t - 1] * double(factor(std::int64_t(t)));
+  return s;
+}
+
+/// A constant for each interval: values[0] before step at[0], values[i] from at[i - 1] on, values[N] from at[N - 1] on.
+template <std::size_t N> struct piecewise_constant {
+  static_assert(N >= 1 && N <= 128, "piecewise_constant<N>: N must be 1 to 128: kernels take it by value");
+  /// Steps above 0, increasing, and finite values.
+  std::int64_t at[N] = {};
+  double values[N + 1] = {};
+
+  DESCENT_HD double operator()(std::int64_t t) const {
+    std::size_t passed = 0;
+    for (std::size_t i = 0; i < N; ++i) passed += at[i] <= t;
+    return values[passed];
+  }
+
+  void check() const {
+    detail::require_order("piecewise_constant", "at", at, true);
+    detail::require_all_finite("piecewise_constant", "values", values);
+  }
+};
+static_assert(schedule<piecewise_constant<2>>);
+
+/// Interpolates the points (0, values[0]), (at[0], values[1]), ..., (at[N - 1], values[N]) by lines or half cosine
+/// waves. Constant from the last point on.
+template <std::size_t N> struct piecewise_interpolated {
+  static_assert(N >= 1 && N <= 128, "piecewise_interpolated<N>: N must be 1 to 128: kernels take it by value");
+  /// Steps above 0, increasing, and finite values.
+  std::int64_t at[N] = {};
+  double values[N + 1] = {};
+  anneal shape = anneal::linear;
+
+  DESCENT_HD double operator()(std::int64_t t) const {
+    std::size_t passed = 0;
+    for (std::size_t i = 0; i < N; ++i) passed += at[i] <= t;
+    if (passed == N) return values[N];
+    std::int64_t const from = passed == 0 ? 0 : at[passed - 1];
+    return detail::between(values[passed], values[passed + 1], double(t - from) / double(at[passed] - from), shape);
+  }
+
+  void check() const {
+    detail::require_order("piecewise_interpolated", "at", at, true);
+    detail::require_all_finite("piecewise_interpolated", "values", values);
+  }
+};
+static_assert(schedule<piecewise_interpolated<2>>);
 
 enum class between_knots { linear, constant };  ///< the shape of the curve between two knots
 

@@ -7,8 +7,8 @@
 #include <descent/core/schedule.hpp>
 #include <descent/core/detail/field_name.hpp>
 #include <descent/parameters.hpp>
-#include <descent/schedules/any_of.hpp>
-#include <descent/schedules/per_group.hpp>
+#include <descent/schedules/choose.hpp>
+#include <descent/schedules/cycles.hpp>
 
 #include <stdexcept>
 #include <string>
@@ -165,5 +165,13 @@ template <class Schedule> constexpr auto scale_learning_rate(Schedule const& sch
 /// Several policies as one value, such as the learning rate and the momentum of one cycle:
 /// `together(learning_rate(up_and_down), vary<&sgd::momentum>(down_and_up))`.
 template <policy... Ps> constexpr detail::policy_bundle<Ps...> together(Ps... policies) { return {policies...}; }
+
+/// One cycle of the learning rate and the opposite cycle of the momentum, between `low` and `high`, as policies:
+/// PyTorch's OneCycleLR with cycle_momentum. Any field can be the momentum:
+/// `one_cycle_of<&sgd::momentum>(one_cycle{.peak = 0.1, ...})`, `one_cycle_of<&adamw::beta1>(...)`.
+template <auto Momentum> constexpr auto one_cycle_of(one_cycle const& c, double low = 0.85, double high = 0.95) {
+  return together(learning_rate(c),
+                  vary<Momentum>(one_cycle_momentum{low, high, c.steps, c.rise, c.shape, c.three_phases}));
+}
 
 }  // namespace descent

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/rules/detail/chain_plan.hpp>
-#include <descent/core/detail/unrolled.hpp>
+#include <descent/core/detail/loops.hpp>
 
 namespace descent {
 

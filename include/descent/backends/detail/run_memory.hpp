@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/backends/host.hpp>
-#include <descent/core/detail/sole_pointer.hpp>
+#include <descent/core/detail/containers.hpp>
 
 #include <cstddef>
 #include <cstring>

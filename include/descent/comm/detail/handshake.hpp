@@ -4,6 +4,7 @@
 
 #include <descent/core/detail/seconds.hpp>
 #include <descent/core/detail/descriptor.hpp>
+#include <descent/core/detail/hash.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -60,12 +61,6 @@ inline std::uint64_t random_number() {
   return std::uint64_t{device()} << 32 | device() | 1;
 }
 
-/// FNV-1a: a change of any byte changes the sum.
-inline std::uint64_t checksum(std::span<std::byte const> bytes, std::uint64_t h = 0xcbf29ce484222325) {
-  for (std::byte b : bytes) h = (h ^ std::uint64_t(b)) * 0x100000001b3;
-  return h;
-}
-
 /// The header of a message or file; a body of `bytes` follows. In the machine's byte order, which `magic` reveals.
 struct note {
   static constexpr std::uint64_t our_magic = 0x6d656574696e6731;
@@ -96,7 +91,8 @@ inline note make_note(std::uint32_t kind, int rank, int size, std::size_t value_
 
 inline std::uint64_t sum_of(note n, std::span<std::byte const> body) {
   n.sum = 0;
-  return checksum(body, checksum(std::as_bytes(std::span(&n, 1))));
+  return hash_of({reinterpret_cast<char const*>(body.data()), body.size()},
+                 hash_of({reinterpret_cast<char const*>(&n), sizeof n}));
 }
 inline std::vector<std::byte> sealed(note n, std::span<std::byte const> body = {}) {
   n.bytes = body.size();
@@ -128,6 +124,21 @@ inline std::string problem_of(note const& n, note const& own) {
   if (n.value_bytes != own.value_bytes)
     return "its value has " + std::to_string(n.value_bytes) + " bytes instead of " + std::to_string(own.value_bytes);
   return "";
+}
+
+inline std::string wrong_sum(note const& n, std::span<std::byte const> body) {
+  return n.sum == sum_of(n, body) ? "" : "its checksum is wrong";
+}
+inline std::string wrong_size(std::uint64_t bytes, std::uint64_t wanted) {
+  return bytes == wanted ? "" : "it has " + std::to_string(bytes) + " bytes instead of " + std::to_string(wanted);
+}
+
+/// The ranks whose entry is 0 or false.
+template <class T> std::vector<int> ranks_without(std::vector<T> const& of_ranks) {
+  std::vector<int> ranks;
+  for (std::size_t r = 0; r < of_ranks.size(); ++r)
+    if (!of_ranks[r]) ranks.push_back(int(r));
+  return ranks;
 }
 
 /// Throws std::invalid_argument if the arguments of a rendezvous are not valid.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/detail/name_table.hpp>
+#include <descent/core/detail/containers.hpp>
 
 #include <cstddef>
 #include <cstdint>

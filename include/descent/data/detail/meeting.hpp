@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/core/detail/hash.hpp>
 #include <descent/data/batch.hpp>
 #include <descent/data/batches.hpp>
 #include <descent/data/loader_options.hpp>
@@ -67,12 +68,6 @@ class data_ranks {
   std::function<void(std::vector<std::string> const&)> compare_;
 };
 
-inline std::string hash_text_of(std::uint64_t hash) {
-  std::string text;
-  for (int i = 60; i >= 0; i -= 4) text += "0123456789abcdef"[hash >> i & 15];
-  return text;
-}
-
 /// The contents of a record, or why it cannot be read.
 template <class S> std::string fact_of_record(S const& from, std::int64_t i, std::uint64_t seed) {
   std::string const name = "record " + std::to_string(i);
@@ -82,8 +77,7 @@ template <class S> std::string fact_of_record(S const& from, std::int64_t i, std
     std::memset(memory.read(0), 0, layout.bytes);
     record_random random(seed, 0, i);
     from.read(i, layout.row(memory.read(0), 0), random);
-    return name + " with contents " +
-           hash_text_of(hash_of({reinterpret_cast<char const*>(memory.read(0)), layout.bytes}));
+    return name + " with contents " + hash_text(hash_of({reinterpret_cast<char const*>(memory.read(0)), layout.bytes}));
   } catch (std::exception const& e) {
     return name + " that cannot be read: " + e.what();
   }
@@ -100,7 +94,7 @@ template <class O> std::string fact_of_order(O const& order, std::int64_t record
       hash = hash_of({reinterpret_cast<char const*>(&record), sizeof record}, hash);
       if (place < 4) text += (place ? ", " : ": records ") + std::to_string(record);
     }
-    return text + ", hash " + hash_text_of(hash);
+    return text + ", hash " + hash_text(hash);
   } catch (std::exception const& e) {
     return std::string("no order of epoch 0: ") + e.what();
   }
@@ -136,7 +130,7 @@ loader_position load_position_of_all(data_ranks const& ranks, F const& f, loader
   loader_position const to = ranks.or_tell("no position", [&] { return load_position(f, now, print); });
   ranks.agree([&] {
     return std::vector{"epoch " + std::to_string(to.epoch) + ", batch " + std::to_string(to.batch),
-                       "epoch " + std::to_string(to.epoch) + " of an order with hash " + hash_text_of(print(to.epoch))};
+                       "epoch " + std::to_string(to.epoch) + " of an order with hash " + hash_text(print(to.epoch))};
   });
   return to;
 }

@@ -3,13 +3,29 @@
 #pragma once
 
 #include <descent/engine/cuda/launch.cuh>
+#include <descent/engine/cuda/outside.hpp>
 #include <descent/engine/step/layout.hpp>
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
-/// New addresses for tensors in device memory.
+/// Addresses of tensors in device memory: their check, and new ones.
 namespace descent::detail {
+
+/// Checks the values and the caller's gradients of all tensors of a layout, also at other addresses.
+template <class Layout>
+void require_device_tensors(Layout const& where, std::vector<tensor_addresses> const& at, int device) {
+  for (std::size_t t = 0; t < at.size(); ++t) {
+    auto const& x = where.tensors[t];
+    std::string const its = "parameter '" + where.names[t] + "': its ";
+    require_device_memory({at[t].value, x.count, x.value_size(), its + "value"}, device);
+    require_device_memory({at[t].gradient, x.count, where.callers_gradient(t).size, its + "gradient"}, device);
+  }
+}
+template <class Layout> void require_device_tensors(Layout const& where, int device) {
+  require_device_tensors(where, where.addresses(), device);
+}
 
 /// As many addresses as fit into a kernel's parameters, from tensor `first` on.
 struct address_batch {

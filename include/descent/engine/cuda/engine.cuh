@@ -4,13 +4,12 @@
 
 #include <descent/backends/cuda.hpp>
 #include <descent/engine/cuda/gradients.cuh>
-#include <descent/engine/cuda/memory_check.hpp>
+#include <descent/engine/cuda/addresses.cuh>
 #include <descent/engine/cuda/storage.cuh>
 #include <descent/engine/cuda/waiting.cuh>
 #include <descent/engine/step/stage.hpp>
 #include <descent/engine/step/sending.hpp>
-#include <descent/core/detail/plain_vector.hpp>
-#include <descent/core/detail/sole_pointer.hpp>
+#include <descent/core/detail/containers.hpp>
 
 #include <array>
 #include <cstdint>

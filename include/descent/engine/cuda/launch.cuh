@@ -5,7 +5,11 @@
 #include <descent/engine/cuda/error.hpp>
 
 #include <cstdint>
+#include <string>
 #include <type_traits>
+
+#define DESCENT_TEXT_OF(...) #__VA_ARGS__
+#define DESCENT_TEXT(...) DESCENT_TEXT_OF(__VA_ARGS__)
 
 namespace descent::detail {
 
@@ -28,6 +32,25 @@ __device__ inline void let_next_begin() {
 inline bool may_begin_early(cudaFuncAttributes const& code) {
   int driver = 0;
   return code.ptxVersion >= 90 && cudaDriverGetVersion(&driver) == cudaSuccess && driver >= 12030;
+}
+
+/// The attributes of a kernel. Throws cuda_error if this program has no code for the device.
+template <class Kernel> cudaFuncAttributes require_code(Kernel* kernel, int device) {
+  cudaFuncAttributes attributes{};
+  cudaError_t const code = cudaFuncGetAttributes(&attributes, kernel);
+  if (code == cudaErrorNoKernelImageForDevice || code == cudaErrorInvalidDeviceFunction ||
+      code == cudaErrorUnsupportedPtxVersion) {
+    cudaGetLastError();
+    int major = 0, minor = 0;
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+    throw cuda_error(
+        code, "this program carries code for the architectures " DESCENT_TEXT(__CUDA_ARCH_LIST__) ", but device " +
+                  std::to_string(device) + " is of compute capability " + std::to_string(major) + "." +
+                  std::to_string(minor) + ": compile with -arch=sm_" + std::to_string(major) + std::to_string(minor));
+  }
+  require_cuda(code, "cudaFuncGetAttributes");
+  return attributes;
 }
 
 /// Blocks, and how many of them share the work of one, side by side.
@@ -71,3 +94,6 @@ void launch_early(bool early, void (*kernel)(Parameters...), launch_grid const& 
 }
 
 }  // namespace descent::detail
+
+#undef DESCENT_TEXT
+#undef DESCENT_TEXT_OF

@@ -3,10 +3,8 @@
 #pragma once
 
 #include <descent/engine/cuda/controller.cuh>
-#include <descent/engine/cuda/device_arena.hpp>
 #include <descent/engine/cuda/device_memory.hpp>
 #include <descent/engine/cuda/launch.cuh>
-#include <descent/engine/cuda/memory_check.hpp>
 #include <descent/engine/cuda/stream.hpp>
 #include <descent/engine/step/row_mask.hpp>
 #include <descent/engine/step/row_moves.hpp>

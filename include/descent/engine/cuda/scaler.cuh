@@ -6,7 +6,6 @@
 #include <descent/engine/cuda/controller.cuh>
 #include <descent/engine/cuda/device_memory.hpp>
 #include <descent/engine/cuda/launch.cuh>
-#include <descent/engine/cuda/memory_check.hpp>
 #include <descent/engine/cuda/stream.hpp>
 
 #include <array>

@@ -4,18 +4,16 @@
 
 #include <descent/engine/cuda/addresses.cuh>
 #include <descent/engine/cuda/controller.cuh>
-#include <descent/engine/cuda/device_arena.hpp>
 #include <descent/engine/cuda/device_memory.hpp>
 #include <descent/engine/cuda/kernels.cuh>
 #include <descent/engine/cuda/launch.cuh>
-#include <descent/engine/cuda/memory_check.hpp>
 #include <descent/engine/cuda/rows.cuh>
 #include <descent/engine/cuda/single_rank.hpp>
 #include <descent/engine/cuda/stream.hpp>
 #include <descent/engine/step/given_state.hpp>
 #include <descent/engine/step/memory_guard.hpp>
 #include <descent/engine/step/owned.hpp>
-#include <descent/core/detail/plain_vector.hpp>
+#include <descent/core/detail/containers.hpp>
 
 #include <array>
 #include <cstdint>

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <descent/engine/cuda/error.hpp>
-#include <descent/core/detail/sole_pointer.hpp>
+#include <descent/core/detail/containers.hpp>
 
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 /// Streams and events.
 namespace descent::detail {
@@ -76,5 +78,33 @@ template <class F> void run_elsewhere(cudaStream_t& current, cudaStream_t other,
   current = own;
   if (orders) order(other, own, event);
 }
+
+/// Marks on several streams, for another one to wait for.
+class stream_marks {
+ public:
+  /// Marks the work enqueued on the stream so far.
+  void mark(cudaStream_t stream) {
+    one* known = nullptr;
+    for (one& m : marks_)
+      if (m.stream == stream) known = &m;
+    if (!known) known = &marks_.emplace_back(one{stream, new_event(), false});
+    require_cuda(cudaEventRecord(known->event.get(), stream), "cudaEventRecord");
+    known->waits = true;
+  }
+  /// Makes later work on `behind` wait for the marks, once.
+  void order_before(cudaStream_t behind) {
+    for (auto& m : marks_)
+      if (std::exchange(m.waits, false))
+        require_cuda(cudaStreamWaitEvent(behind, m.event.get(), 0), "cudaStreamWaitEvent");
+  }
+
+ private:
+  struct one {
+    cudaStream_t stream;
+    owned_event event;
+    bool waits;
+  };
+  std::vector<one> marks_;
+};
 
 }  // namespace descent::detail

@@ -6,7 +6,7 @@
 #include <descent/engine/step/controller.hpp>
 #include <descent/engine/step/report_of.hpp>
 #include <descent/engine/step/row_moves.hpp>
-#include <descent/core/detail/plain_vector.hpp>
+#include <descent/core/detail/containers.hpp>
 #include <descent/core/detail/summation_order.hpp>
 
 #include <cstdint>

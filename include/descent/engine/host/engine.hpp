@@ -9,7 +9,7 @@
 #include <descent/engine/host/scaler.hpp>
 #include <descent/engine/step/stage.hpp>
 #include <descent/engine/step/control_block.hpp>
-#include <descent/core/detail/plain_vector.hpp>
+#include <descent/core/detail/containers.hpp>
 
 #include <cstring>
 #include <span>

@@ -5,7 +5,7 @@
 #include <descent/engine/host/storage.hpp>
 #include <descent/engine/step/sending.hpp>
 #include <descent/engine/step/measure.hpp>
-#include <descent/core/detail/plain_vector.hpp>
+#include <descent/core/detail/containers.hpp>
 
 #include <bit>
 #include <cstring>

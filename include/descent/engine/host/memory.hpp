@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/engine/host/memory_check.hpp>
-#include <descent/core/detail/sole_pointer.hpp>
+#include <descent/core/detail/containers.hpp>
 
 #include <cstddef>
 #include <new>

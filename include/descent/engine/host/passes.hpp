@@ -4,7 +4,7 @@
 
 #include <descent/engine/host/storage.hpp>
 #include <descent/engine/step/passes.hpp>
-#include <descent/core/detail/plain_vector.hpp>
+#include <descent/core/detail/containers.hpp>
 
 #include <cstdint>
 

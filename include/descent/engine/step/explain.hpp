@@ -6,7 +6,7 @@
 #include <descent/engine/step/layout.hpp>
 #include <descent/engine/step/owned.hpp>
 #include <descent/engine/step/terms.hpp>
-#include <descent/core/detail/plain_vector.hpp>
+#include <descent/core/detail/containers.hpp>
 #include <descent/report.hpp>
 
 #include <array>

@@ -6,7 +6,7 @@
 #include <descent/engine/step/outside.hpp>
 #include <descent/engine/step/owned.hpp>
 #include <descent/engine/step/packet.hpp>
-#include <descent/core/detail/name_table.hpp>
+#include <descent/core/detail/containers.hpp>
 #include <descent/policies/state_in.hpp>
 
 #include <array>

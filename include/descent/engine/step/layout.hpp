@@ -4,8 +4,7 @@
 
 #include <descent/core/error.hpp>
 #include <descent/core/math.hpp>
-#include <descent/core/detail/name_table.hpp>
-#include <descent/core/detail/sort_plain.hpp>
+#include <descent/core/detail/containers.hpp>
 #include <descent/parameters.hpp>
 
 #include <concepts>

@@ -7,7 +7,7 @@
 #include <descent/engine/step/packet_random.hpp>
 #include <descent/engine/step/plan.hpp>
 #include <descent/engine/step/terms.hpp>
-#include <descent/core/detail/unrolled.hpp>
+#include <descent/core/detail/loops.hpp>
 #include <descent/policies/noise.hpp>
 #include <descent/policies/rounding.hpp>
 

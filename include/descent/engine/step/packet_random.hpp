@@ -4,7 +4,7 @@
 
 #include <descent/engine/step/packet_io.hpp>
 #include <descent/engine/step/plan.hpp>
-#include <descent/core/detail/count_true.hpp>
+#include <descent/core/detail/loops.hpp>
 #include <descent/policies/rounding.hpp>
 
 #include <array>

@@ -4,7 +4,7 @@
 
 #include <descent/engine/step/layout.hpp>
 #include <descent/engine/step/terms.hpp>
-#include <descent/core/detail/plain_vector.hpp>
+#include <descent/core/detail/containers.hpp>
 #include <descent/report.hpp>
 
 #include <limits>

@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/version.hpp>
+#include <descent/core/detail/hash.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <new>
 #include <optional>
@@ -44,12 +43,6 @@ class xxh3 {
   std::unique_ptr<XXH3_state_t, release> state_;
 };
 
-/// A hash as it is in a file: 16 digits.
-inline std::string hash_text(std::uint64_t hash) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
-  return text;
-}
 /// The hash with this text; empty if hash_text() would not write it so.
 inline std::optional<std::uint64_t> parse_hash(std::string_view text) {
   if (text.size() != 16 || text.find_first_not_of("0123456789abcdef") != text.npos) return {};

@@ -5,7 +5,7 @@
 #include <descent/matrices/detail/plan.hpp>
 #include <descent/matrices/detail/team.hpp>
 #include <descent/engine/step/explain.hpp>
-#include <descent/core/detail/plain_vector.hpp>
+#include <descent/core/detail/containers.hpp>
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/engine/cuda/device_layout.cuh>
+#include <descent/minimizers/detail/device_layout.cuh>
 #include <descent/minimizers/detail/population.hpp>
 #include <descent/core/detail/summation_order.hpp>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/engine/cuda/block_reduce.cuh>
-#include <descent/engine/cuda/device_layout.cuh>
+#include <descent/minimizers/detail/device_layout.cuh>
 #include <descent/minimizers/detail/host_vector_space.hpp>
 
 /// The vectors of host_vector_space.hpp in device memory. Sums are in double: blocks sum over chunks, and the host adds

@@ -9,9 +9,9 @@
 #include <descent/engine/step/layout.hpp>
 #include <descent/engine/step/owned.hpp>
 #include <descent/engine/step/terms.hpp>
+#include <descent/core/detail/containers.hpp>
 #include <descent/core/detail/each_number.hpp>
 #include <descent/core/detail/floating_point_mode.hpp>
-#include <descent/core/detail/plain_vector.hpp>
 #include <descent/version.hpp>
 
 #include <atomic>

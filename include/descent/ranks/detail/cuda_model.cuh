@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/engine/cuda/device_arena.hpp>
+#include <descent/engine/cuda/device_memory.hpp>
 #include <descent/engine/cuda/launch.cuh>
 #include <descent/ranks/detail/cuda_rank_calls.cuh>
 #include <descent/ranks/detail/cuda_rank_kernels.cuh>

@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/engine/cuda/device_memory.hpp>
 #include <descent/engine/cuda/launch.cuh>
 #include <descent/ranks/detail/cuda_rank_kernels.cuh>
-#include <descent/ranks/detail/cuda_through_device.cuh>
 #include <descent/ranks/detail/agreement.hpp>
 #include <descent/ranks/detail/described_calls.hpp>
 #include <descent/ranks/detail/differences.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -18,6 +19,23 @@
 #include <vector>
 
 namespace descent::detail {
+
+/// Collectives on a few bytes of host memory, over a communicator for device memory. They wait for the stream.
+template <class Comm> struct through_device {
+  Comm& comm;
+  cudaStream_t stream;
+  int rank() const { return comm.rank(); }
+  int size() const { return comm.size(); }
+  void all_gather(std::byte const* from, std::byte* to, std::int64_t n) const {
+    if (n == 0) return;
+    std::size_t const all = std::size_t(n) * std::size_t(size());
+    device_array<std::byte> const in(std::vector<std::byte>(from, from + n), stream), out(all);
+    comm.all_gather(static_cast<std::byte const*>(in.get()), out.get(), n, stream);
+    comm.wait(stream);
+    out.read(to, stream, all);
+  }
+};
+template <class Comm> through_device(Comm&, cudaStream_t) -> through_device<Comm>;
 
 /// Runs f as a meeting of ranks, where no kernel of a step begins one.
 template <class Comm, class F> void meet_on_stream(Comm& comm, cudaStream_t stream, char const* what, F const& f) {

@@ -3,18 +3,15 @@
 #pragma once
 
 #include <descent/engine/cuda/addresses.cuh>
-#include <descent/engine/cuda/device_arena.hpp>
 #include <descent/engine/cuda/device_memory.hpp>
 #include <descent/engine/cuda/launch.cuh>
 #include <descent/ranks/detail/cuda_rank_calls.cuh>
 #include <descent/ranks/detail/cuda_rank_kernels.cuh>
 #include <descent/engine/cuda/single_rank.hpp>
 #include <descent/engine/cuda/stream.hpp>
-#include <descent/ranks/detail/cuda_stream_marks.hpp>
-#include <descent/ranks/detail/cuda_through_device.cuh>
 #include <descent/ranks/detail/ready_marks.hpp>
 #include <descent/ranks/detail/value_layout.hpp>
-#include <descent/core/detail/plain_vector.hpp>
+#include <descent/core/detail/containers.hpp>
 
 #include <array>
 #include <cstddef>

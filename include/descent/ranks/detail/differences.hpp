@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/version.hpp>
+#include <descent/core/detail/hash.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -29,12 +29,6 @@ template <> struct host_meeting<false> {
     f(comm);
   }
 };
-
-/// FNV-1a.
-inline std::uint64_t hash_of(std::string_view text, std::uint64_t h = 0xcbf29ce484222325) {
-  for (char const c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return h;
-}
 
 /// The numbers, or the text, of each rank in turn. Ranks have as many numbers each. Waits for all ranks.
 template <class Comm, class T> std::vector<T> gathered(Comm&& comm, std::vector<T> const& mine) {
@@ -94,7 +88,7 @@ template <class Comm>
 std::string difference_in(Comm&& comm, std::vector<std::string> const& facts, std::uint64_t& number,
                           char const* but = "ranks disagree about the training setup:") {
   auto const n = std::size_t(comm.size());
-  std::uint64_t whole = 0xcbf29ce484222325;
+  std::uint64_t whole = hash_of_nothing;
   std::vector<std::uint64_t> hashes;
   for (auto const& f : facts) hashes.push_back(hash_of(f)), whole = hash_of(f + '\n', whole);
   auto const first = gathered(comm, std::vector<std::uint64_t>{facts.size(), whole, number});

@@ -4,11 +4,11 @@
 
 #include <descent/ranks/detail/agreement.hpp>
 #include <descent/engine/step/prints.hpp>
-#include <descent/core/detail/plain_vector.hpp>
+#include <descent/core/detail/containers.hpp>
+#include <descent/core/detail/hash.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <span>
 #include <string>
 #include <utility>
@@ -18,9 +18,7 @@
 namespace descent::detail {
 
 inline std::string fact_of_print(std::string const& what, std::string const& of, std::uint64_t print) {
-  char text[20];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(print));
-  return what + " of '" + of + "' " + text;
+  return what + " of '" + of + "' " + hash_text(print);
 }
 
 /// The current state of the optimizer on this rank as facts: first the global state, then each parameter's buffers.

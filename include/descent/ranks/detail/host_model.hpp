@@ -7,7 +7,7 @@
 #include <descent/ranks/detail/model_layout.hpp>
 #include <descent/engine/step/plan.hpp>
 #include <descent/engine/step/row_clip.hpp>
-#include <descent/core/detail/plain_vector.hpp>
+#include <descent/core/detail/containers.hpp>
 
 #include <cstddef>
 #include <cstdint>

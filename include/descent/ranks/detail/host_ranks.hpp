@@ -13,7 +13,7 @@
 #include <descent/engine/step/collective_sums.hpp>
 #include <descent/engine/step/packet_io.hpp>
 #include <descent/ranks/detail/partition.hpp>
-#include <descent/core/detail/plain_vector.hpp>
+#include <descent/core/detail/containers.hpp>
 
 #include <cstdint>
 #include <cstring>

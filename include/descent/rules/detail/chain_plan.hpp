@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/core/transform.hpp>
-#include <descent/core/detail/count_true.hpp>
+#include <descent/core/detail/loops.hpp>
 
 #include <array>
 #include <tuple>

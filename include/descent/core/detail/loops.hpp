@@ -4,8 +4,10 @@
 
 #include <descent/core/math.hpp>
 
+#include <array>
 #include <cstddef>
 
+/// Loops whose length is known at compile time.
 namespace descent::detail {
 
 /// std::integral_constant that also works on devices.
@@ -22,6 +24,13 @@ template <std::size_t N, std::size_t First = 0, class F> DESCENT_HD void unrolle
   if constexpr (First + 2 < N) f(constant<First + 2>{});
   if constexpr (First + 3 < N) f(constant<First + 3>{});
   if constexpr (First + 4 < N) unrolled<N, First + 4>(f);
+}
+
+/// How many of the first `end` are true: std::count without <algorithm>, which is expensive to include.
+template <std::size_t N> constexpr std::size_t count_true(std::array<bool, N> const& all, std::size_t end = N) {
+  std::size_t n = 0;
+  for (std::size_t i = 0; i < end; ++i) n += all[i];
+  return n;
 }
 
 }  // namespace descent::detail

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <descent/backends/cuda.hpp>
+#include <descent/engine/cuda/addresses.cuh>
 #include <descent/engine/cuda/device_memory.hpp>
-#include <descent/engine/cuda/error.hpp>
+#include <descent/engine/cuda/launch.cuh>
 #include <descent/engine/step/layout.hpp>
+
+#include <cstdint>
 
 namespace descent::detail {
 
