@@ -158,8 +158,8 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
   if constexpr (Plan::zeroes || Plan::zeroes_own) text += "gradients are set to zero in the update\n";
   auto const scheduled_fields = [&]<class Rule>(std::type_identity<Rule>, char const* of) {
     each_scheduled_field<Rule>(std::type_identity<typename Plan::policies>{}, [&](auto field, std::int32_t) {
-      line("%s%s follows a schedule and must be %s, or the update is skipped", of, field.value.name,
-           field.value.allowed.text);
+      line("%s%s follows a schedule and must be %s, or the update is skipped", of,
+           std::string(field.value.name).c_str(), field.value.allowed.text);
     });
   };
   scheduled_fields(std::type_identity<typename Plan::rule>{}, "");

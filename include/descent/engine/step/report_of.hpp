@@ -110,7 +110,7 @@ std::string cause_of([[maybe_unused]] Rule const& r, [[maybe_unused]] std::int64
         usual.*field = Rule{}.*field;
         auto const terms = [&](Memory... m) { return usual.at(t, m...); }(memory...);
         if (is_sound(narrowed<Rule, Real>(terms, 1, false)))
-          return ", because " + std::string(range.name) + " is " + number(r.*field);
+          return ", because " + range.name(r) + " is " + number(r.*field);
       }
   return "";
 }
