@@ -41,6 +41,8 @@ def among(pattern, line):
 
 state = f"Real {', '.join(members)}; " if members else ""
 slots = f'  static constexpr char const* slots[] = {{{", ".join(f"{chr(34)}{m}{chr(34)}" for m in members)}}};\n' if members else ""
+between = " " if 97 + 3 * len(name) <= 120 else "\n" + " " * (45 + len(name))
+decay = f"{between}{{&{name}::weight_decay, at_least_0}}}};"
 header.write_text(f"""// SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -66,8 +68,7 @@ struct {name} {{
     return p - k.lr * (g + k.wd * p);
   }}
 
-  static constexpr field_range<{name}> ranges[] = {{{{"lr", &{name}::lr, at_least_0}},
-{" " * (47 + len(name))}{{"weight_decay", &{name}::weight_decay, at_least_0}}}};
+  static constexpr field_range<{name}> ranges[] = {{{{&{name}::lr, at_least_0}},{decay}
   void check() const {{ detail::check_ranges(*this); }}
 }};
 static_assert(update_rule<{name}>);

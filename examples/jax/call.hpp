@@ -51,7 +51,7 @@ ffi::Error checked(settings const& s, count_argument count, ffi::RemainingArgs c
   adamw const rule{.beta1 = s.beta1, .beta2 = s.beta2, .eps = s.eps, .weight_decay = s.weight_decay};
   for (auto const& field : adamw::ranges)  // the arithmetic is float
     if (double const x = field.of(rule); !field.allowed.holds<float>(x))
-      return invalid(std::string(field.name) + " must be " + field.allowed.text + " in float, is " +
+      return invalid(field.name(rule) + " must be " + field.allowed.text + " in float, is " +
                      descent::detail::number(x));
   std::size_t const n = args.size() / 4;
   if (args.size() != 4 * n || rets.size() != 3 * n)

@@ -365,7 +365,7 @@ template <class Real, class Policy> void takes_its_intervals() {
       else if (x != std::floor(x) || std::abs(x) > 1e9) continue;
       else if (range.whole) policy.*range.whole = int(x);
       else policy.*range.large = std::int64_t(x);
-      CAPTURE(ds::detail::rule_name<Policy>() + ": " + range.name + " = " + ds::detail::printed("%.17g", x));
+      CAPTURE(ds::detail::rule_name<Policy>() + ": " + range.name(policy) + " = " + ds::detail::printed("%.17g", x));
       bool const in = (allowed.above ? x > allowed.low : x >= allowed.low) &&
                       (allowed.below ? x < allowed.high : x <= allowed.high || (x == inf && allowed.infinite));
       Real const y = Real(x);  // what the update reads
@@ -374,7 +374,8 @@ template <class Real, class Policy> void takes_its_intervals() {
       std::string const why = refusal_in<Real>(policy);
       CAPTURE(why);
       CHECK(why.empty() == (in && usable && (x < inf || allowed.infinite)));
-      CHECK((why.empty() || why.starts_with(ds::detail::rule_name<Policy>() + ": " + range.name + " must be ")));
+      CHECK(
+          (why.empty() || why.starts_with(ds::detail::rule_name<Policy>() + ": " + range.name(policy) + " must be ")));
       CHECK((why.empty() || why.ends_with(", is " + ds::detail::refused_number(x))));
     }
   }

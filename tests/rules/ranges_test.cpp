@@ -72,7 +72,7 @@ struct any_field {
 
   template <class Rule> struct field {
     static constexpr bool known = true;
-    struct about { char const* name; ds::interval allowed; };
+    struct about { std::string name; ds::interval allowed; };
     static inline about value{};
     static double of(Rule const&) { return x; }
     template <class Real> static bool holds(Rule const& rule) {
@@ -82,7 +82,7 @@ struct any_field {
       each_range(copy, [&](auto const&, auto const& range, auto const& part) {
         if (n++ != chosen) return;
         holds = range.allowed.template holds<Real>(range.of(part));
-        value = {range.name, range.allowed};
+        value = {range.name(part), range.allowed};
       });
       return holds;
     }
@@ -98,15 +98,39 @@ struct any_field {
   template <class Rule> static constexpr void require_rule() {}
 };
 
+/// Rules of a user whose fields have no names that can be read.
+struct with_hidden : ds::sgd {
+  double by = 0, other = 0;
+  template <class F> void each_field(F const& f) { f("lr", lr), f("by", by); }
+  static constexpr ds::field_range<with_hidden> ranges[] = {{&with_hidden::by, ds::below_1},
+                                                            {&with_hidden::other, ds::below_1}};
+};
+
 }  // namespace
+
+TEST_CASE("a rule that is no aggregate names its fields in messages by each_field(), or is that of its base class") {
+  struct only_inherits : ds::sgd { double more = 1; };
+  std::array<float, 1> p{}, g{};
+  ds::parameters<float> list;
+  list.add("p", p.data(), g.data(), 1);
+  with_hidden rule;
+  rule.by = 1;
+  CHECK(message([&] { ds::optimizer{list, rule}; }) == "with_hidden: by must be in [0, 1), is 1");
+  rule.by = 0, rule.other = 1;
+  CHECK(message([&] { ds::optimizer{list, rule}; }) ==
+        "with_hidden: a field that each_field() leaves out must be in [0, 1), is 1");
+  only_inherits inherited;
+  inherited.lr = -1;
+  CHECK(message([&] { ds::optimizer{list, inherited}; }) == "only_inherits: lr must be finite and at least 0, is -1");
+}
 
 TEST_CASE("every rule: each number field has an interval, which holds the default") {
   each_rule_once([]<class Rule>() {
     std::set<std::string> listed;
     Rule rule{};
     each_range(rule, [&](std::string const& prefix, auto const& range, auto const& part) {
-      CAPTURE(prefix + range.name);
-      CHECK(listed.insert(prefix + range.name).second);
+      CAPTURE(prefix + range.name(part));
+      CHECK(listed.insert(prefix + range.name(part)).second);
       CHECK(range.allowed.template holds<float>(range.of(part)));
     });
     ds::each_field(rule, [&](std::string const& name, auto& field) {
@@ -128,8 +152,8 @@ TEST_CASE(
       ds::interval allowed;
       bool real = true;
       int n = 0;
-      each_range(rule, [&](std::string const& prefix, auto const& range, auto const&) {
-        if (n++ == chosen) name = prefix + range.name, allowed = range.allowed, real = range.real;
+      each_range(rule, [&](std::string const& prefix, auto const& range, auto const& part) {
+        if (n++ == chosen) name = prefix + range.name(part), allowed = range.allowed, real = range.real;
       });
       for (double const x : extremes(allowed)) {
         if (!real && !(std::abs(x) < 1e9 && x == std::floor(x))) continue;

@@ -122,7 +122,7 @@ template <class T> constexpr bool has_named_settings() {
   else if constexpr (std::is_array_v<type>) return has_named_settings<std::remove_extent_t<type>>();
   else if constexpr (requires { std::tuple_size<type>::value; })
     return all(std::type_identity<decltype(std::tuple_cat(std::declval<type&>()))>{});
-  else if constexpr (has_known_fields<type>) return all(std::type_identity<decltype(tied(std::declval<type&>()))>{});
+  else if constexpr (has_known_fields<type>) return all(types_of_members<type>{});
   else return false;
 }
 

@@ -4,15 +4,17 @@
 
 #include <descent/core/error.hpp>
 #include <descent/core/math.hpp>
+#include <descent/core/detail/aggregate.hpp>
 
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 /// Which values the fields of a rule or a policy may have, as data. A rule lists its number fields:
 ///
-///     static constexpr field_range<qhm> ranges[] = {{"lr", &qhm::lr, at_least_0}, {"beta", &qhm::beta, below_1}};
+///     static constexpr field_range<qhm> ranges[] = {{&qhm::lr, at_least_0}, {&qhm::beta, below_1}};
 ///
 /// The optimizer checks them in the type of the arithmetic where a rule is given, and in each step those that follow a
 /// schedule: a step with another value is skipped, and report() names the field. explain() and any_optimizer read them.
@@ -59,16 +61,14 @@ template <class Rule> struct field_range {
   /// A pointer to a member. nvcc writes T(Rule::*x) where it stands by itself, of which GCC warns.
   template <class T> using member = std::type_identity_t<T Rule::*>;
 
-  char const* name;                      ///< of the field
   interval allowed;                      ///< its values
   member<double> real = nullptr;         ///< one of the three is the field
   member<int> whole = nullptr;           ///< see real
   member<std::int64_t> large = nullptr;  ///< see real
 
-  constexpr field_range(char const* called, member<double> field, interval x) : name(called), allowed(x), real(field) {}
-  constexpr field_range(char const* called, member<int> field, interval x) : name(called), allowed(x), whole(field) {}
-  constexpr field_range(char const* called, member<std::int64_t> field, interval x)
-      : name(called), allowed(x), large(field) {}
+  constexpr field_range(member<double> field, interval x) : allowed(x), real(field) {}
+  constexpr field_range(member<int> field, interval x) : allowed(x), whole(field) {}
+  constexpr field_range(member<std::int64_t> field, interval x) : allowed(x), large(field) {}
 
   /// The field of this rule, and its address.
   constexpr double of(Rule const& r) const { return real ? r.*real : whole ? double(r.*whole) : double(r.*large); }
@@ -76,6 +76,17 @@ template <class Rule> struct field_range {
     if (real) return &(r.*real);
     if (whole) return &(r.*whole);
     return &(r.*large);
+  }
+  /// The field's name, which is found by its place in a rule.
+  [[gnu::cold]] std::string name(Rule r) const {
+    static_assert(detail::has_names_of_fields<Rule>,
+                  "ranges: the names of the fields cannot be read, because this is no aggregate of at most 32 fields; "
+                  "list them: template <class F> void each_field(F const& f) { f(\"width\", width); }");
+    std::string found = "a field that each_field() leaves out";
+    detail::each_named_field(r, [&](std::string_view called, auto& field) {
+      if (&field == at(r)) found = called;
+    });
+    return found;
   }
 };
 
@@ -108,7 +119,7 @@ template <class Real = double, class Rule> void check_ranges(Rule const& rule) {
   if constexpr (has_ranges<Rule>)
     for (auto const& range : Rule::ranges)
       if (double const x = range.of(rule); !range.allowed.template holds<Real>(x))
-        refuse(rule_name<Rule>().c_str(), range.name, allowed_text<Real>(range.allowed, x).c_str(), x);
+        refuse(rule_name<Rule>().c_str(), range.name(rule).c_str(), allowed_text<Real>(range.allowed, x).c_str(), x);
 }
 
 /// The same for all parts of a rule or a policy, and its own check().
@@ -129,10 +140,10 @@ template <class Rule, class T> struct member_pointer<T Rule::*> { using rule = R
 template <class Rule, auto Field> struct range_of {
  private:
   using owner = typename member_pointer<decltype(Field)>::rule;
-  struct found { char const* name = nullptr; interval allowed; };
+  struct found { std::string_view name; interval allowed; };
   template <class List> static constexpr found in() {
     for (auto const& x : List::ranges)
-      if (x.real == Field) return {x.name, x.allowed};
+      if (x.real == Field) return {name_of_field<Field>, x.allowed};
     return {};
   }
   static constexpr found find() {
@@ -145,7 +156,7 @@ template <class Rule, auto Field> struct range_of {
 
  public:
   static constexpr found value = find();
-  static constexpr bool known = value.name != nullptr;
+  static constexpr bool known = !value.name.empty();
 
   template <class Real> DESCENT_HD static bool holds(double x) {
     if constexpr (known) {

@@ -134,7 +134,9 @@ template <class Rule> struct matrices {
                   "matrices{rule}: a rule for matrices needs state, terms, inputs, at(t, shape), direction, update, "
                   "memory(shape), scratch(shape) and transform(work)");
   }
-  static constexpr field_range<matrices> ranges[] = {{"at_once", &matrices::at_once, {1, 16, "in [1, 16]"}}};
+  static constexpr field_range<matrices> ranges[] = {{&matrices::at_once, {1, 16, "in [1, 16]"}}};
+  /// Calls f(name, field) for the fields beside the rule.
+  template <class F> void each_field(F const& f) { f("only", only), f("at_once", at_once); }
 
   /// What a step of one matrix costs, relative to others.
   double cost(shape s) const {

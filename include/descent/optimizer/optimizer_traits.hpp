@@ -226,7 +226,7 @@ template <class Rule> std::string field_that_uses(Rule const& rule, std::size_t 
       if (range.real && range.of(rule) != 0) {
         Rule without = rule;
         without.*range.real = 0;
-        if (!without.uses(i)) return std::string(range.name) + " = " + number(range.of(rule));
+        if (!without.uses(i)) return range.name(rule) + " = " + number(range.of(rule));
       }
   return "";
 }

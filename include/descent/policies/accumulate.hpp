@@ -27,7 +27,7 @@ struct accumulate {
   int n = 1;  ///< micro-batches per update, at least 1
 
   using policy_kind = kind::accumulation;
-  static constexpr field_range<accumulate> ranges[] = {{"n", &accumulate::n, from_1}};
+  static constexpr field_range<accumulate> ranges[] = {{&accumulate::n, from_1}};
 };
 
 /// The same, but a schedule of the updates so far gives n; it is rounded and kept in [1, 2^31). For a batch size that

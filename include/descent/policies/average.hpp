@@ -46,7 +46,7 @@ struct ema {
     if (t <= start) return 1;
     return bias_corrected ? (1 - decay) / (1 - power(decay, t - start)) : 1 - decay;
   }
-  static constexpr field_range<ema> ranges[] = {{"decay", &ema::decay, below_1}, {"start", &ema::start, at_least_0}};
+  static constexpr field_range<ema> ranges[] = {{&ema::decay, below_1}, {&ema::start, at_least_0}};
 };
 
 /// Stochastic weight averaging (Izmailov et al. 2018, algorithm 1): the mean of the parameters after updates start,
@@ -70,7 +70,7 @@ struct swa {
     std::int64_t const n = (t - start) / every;
     return (t - start) % every == 0 ? 1 / double(n + 1) : 0;
   }
-  static constexpr field_range<swa> ranges[] = {{"start", &swa::start, from_1}, {"every", &swa::every, from_1}};
+  static constexpr field_range<swa> ranges[] = {{&swa::start, from_1}, {&swa::every, from_1}};
 };
 
 /// Lookahead (Zhang et al. 2019, algorithm 1): every k-th update pulls slow weights towards the fast ones, which then
@@ -90,8 +90,7 @@ struct lookahead {
   template <class Real> DESCENT_HD static Real after(Real p, kept<Real>& s, terms<Real> const& k) {
     return s.slow = s.slow + k.alpha * (p - s.slow);
   }
-  static constexpr field_range<lookahead> ranges[] = {{"k", &lookahead::k, from_1},
-                                                      {"alpha", &lookahead::alpha, above_0_to_1}};
+  static constexpr field_range<lookahead> ranges[] = {{&lookahead::k, from_1}, {&lookahead::alpha, above_0_to_1}};
 };
 
 /// Lookahead whose pull is a step with Nesterov's momentum: SNOO, the step-K Nesterov outer optimizer (Kallusky et al.
@@ -119,7 +118,7 @@ struct outer {
     return s.slow = s.slow + k.lr * (d + k.mu * s.b);
   }
   static constexpr field_range<outer> ranges[] = {
-      {"every", &outer::every, from_1}, {"lr", &outer::lr, above_0}, {"momentum", &outer::momentum, below_1}};
+      {&outer::every, from_1}, {&outer::lr, above_0}, {&outer::momentum, below_1}};
 };
 
 /// EMA-Nesterov (Yau et al. 2026, arXiv 2605.25395): the whole update happens ahead of the parameters x, at the point y
@@ -166,11 +165,11 @@ struct ema_nesterov {
     double const ratio = lr / max_lr;
     return is_nan(ratio) || ratio < 0 ? 0 : min(ratio, 1.0);
   }
-  static constexpr field_range<ema_nesterov> ranges[] = {{"lookahead", &ema_nesterov::lookahead, at_least_0},
-                                                         {"momentum", &ema_nesterov::momentum, below_1},
-                                                         {"start", &ema_nesterov::start, at_least_0},
-                                                         {"until", &ema_nesterov::until, at_least_0},
-                                                         {"max_lr", &ema_nesterov::max_lr, at_least_0}};
+  static constexpr field_range<ema_nesterov> ranges[] = {{&ema_nesterov::lookahead, at_least_0},
+                                                         {&ema_nesterov::momentum, below_1},
+                                                         {&ema_nesterov::start, at_least_0},
+                                                         {&ema_nesterov::until, at_least_0},
+                                                         {&ema_nesterov::max_lr, at_least_0}};
   void check() const {
     detail::require(follows_lr || max_lr == 0, "ema_nesterov", "max_lr", "0 without follows_lr", max_lr);
   }

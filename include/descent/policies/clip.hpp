@@ -35,8 +35,7 @@ template <norm Norm = norm::l2, scope Over = scope::model> struct clip {
   static constexpr norm of = Norm;
   static constexpr scope over = Over;
   DESCENT_HD double factor(double norm) const { return norm + eps > max ? max / (norm + eps) : 1; }
-  static constexpr field_range<clip> ranges[] = {{"max", &clip::max, above_0_or_infinite},
-                                                 {"eps", &clip::eps, at_least_0}};
+  static constexpr field_range<clip> ranges[] = {{&clip::max, above_0_or_infinite}, {&clip::eps, at_least_0}};
 };
 
 /// The usual one: the L2 norm of all gradients, with eps = 0.
@@ -58,8 +57,8 @@ struct clip_adaptive {
     double const most = c * max(parameter_norm, eps);
     return norm > most ? most / norm : 1;
   }
-  static constexpr field_range<clip_adaptive> ranges[] = {{"c", &clip_adaptive::c, above_0_or_infinite},
-                                                          {"eps", &clip_adaptive::eps, above_0_or_infinite}};
+  static constexpr field_range<clip_adaptive> ranges[] = {{&clip_adaptive::c, above_0_or_infinite},
+                                                          {&clip_adaptive::eps, above_0_or_infinite}};
 };
 
 /// Clips every element, after the norm: g <- min(max(g, -c), c). In a chain it is a transform and clips at its place.
@@ -73,7 +72,7 @@ struct clip_value {
   template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) {
     return select(g > k.c, k.c, select(g < -k.c, -k.c, g));
   }
-  static constexpr field_range<clip_value> ranges[] = {{"c", &clip_value::c, above_0_or_infinite}};
+  static constexpr field_range<clip_value> ranges[] = {{&clip_value::c, above_0_or_infinite}};
   void check() const { detail::check_ranges(*this); }
 };
 

@@ -87,11 +87,11 @@ struct dynamic_loss_scale {
   /// Whether `patience` steps in a row were skipped.
   DESCENT_HD bool is_stuck(loss_scale_state const& s) const { return s.stuck >= patience; }
 
-  static constexpr field_range<dynamic_loss_scale> ranges[] = {{"growth", &dynamic_loss_scale::growth, above_1},
-                                                               {"backoff", &dynamic_loss_scale::backoff, inside_0_1},
-                                                               {"interval", &dynamic_loss_scale::interval, from_1},
-                                                               {"hysteresis", &dynamic_loss_scale::hysteresis, from_1},
-                                                               {"patience", &dynamic_loss_scale::patience, from_1}};
+  static constexpr field_range<dynamic_loss_scale> ranges[] = {{&dynamic_loss_scale::growth, above_1},
+                                                               {&dynamic_loss_scale::backoff, inside_0_1},
+                                                               {&dynamic_loss_scale::interval, from_1},
+                                                               {&dynamic_loss_scale::hysteresis, from_1},
+                                                               {&dynamic_loss_scale::patience, from_1}};
   void check() const {
     constexpr char const* name = "dynamic_loss_scale";
     constexpr double largest = std::numeric_limits<float>::max();
@@ -127,7 +127,7 @@ struct static_loss_scale {
   /// Whether `patience` steps in a row were skipped.
   DESCENT_HD bool is_stuck(loss_scale_state const& s) const { return s.stuck >= patience; }
 
-  static constexpr field_range<static_loss_scale> ranges[] = {{"patience", &static_loss_scale::patience, from_1}};
+  static constexpr field_range<static_loss_scale> ranges[] = {{&static_loss_scale::patience, from_1}};
   void check() const { detail::require_scale("static_loss_scale", "scale", scale); }
 };
 

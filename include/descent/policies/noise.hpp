@@ -35,8 +35,8 @@ struct gradient_noise {
     return g + k.deviation * z;
   }
 
-  static constexpr field_range<gradient_noise> ranges[] = {{"eta", &gradient_noise::eta, at_least_0},
-                                                           {"gamma", &gradient_noise::gamma, at_least_0}};
+  static constexpr field_range<gradient_noise> ranges[] = {{&gradient_noise::eta, at_least_0},
+                                                           {&gradient_noise::gamma, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 

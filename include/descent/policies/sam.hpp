@@ -20,7 +20,7 @@ struct sam {
   double rho = 0.05;  ///< length of the move, at least 0
 
   using policy_kind = kind::perturbation;
-  static constexpr field_range<sam> ranges[] = {{"rho", &sam::rho, at_least_0}};
+  static constexpr field_range<sam> ranges[] = {{&sam::rho, at_least_0}};
 };
 
 }  // namespace descent

@@ -36,11 +36,11 @@ struct acprop {
     return p - k.lr * (u + k.wd * p);
   }
 
-  static constexpr field_range<acprop> ranges[] = {{"lr", &acprop::lr, at_least_0}, {"beta1", &acprop::beta1, below_1},
-                                                   {"beta2", &acprop::beta2, below_1},
-                                                   {"eps", &acprop::eps, at_least_0},
-                                                   {"eps_root", &acprop::eps_root, at_least_0},
-                                                   {"weight_decay", &acprop::weight_decay, at_least_0}};
+  static constexpr field_range<acprop> ranges[] = {{&acprop::lr, at_least_0}, {&acprop::beta1, below_1},
+                                                   {&acprop::beta2, below_1},
+                                                   {&acprop::eps, at_least_0},
+                                                   {&acprop::eps_root, at_least_0},
+                                                   {&acprop::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<acprop>);

@@ -33,12 +33,12 @@ struct adabelief {
     return p - k.lr * (s.m * k.m_unbias / (sqrt(s.s * k.s_unbias) + k.eps) + k.wd * p);
   }
 
-  static constexpr field_range<adabelief> ranges[] = {{"lr", &adabelief::lr, at_least_0},
-                                                      {"beta1", &adabelief::beta1, below_1},
-                                                      {"beta2", &adabelief::beta2, below_1},
-                                                      {"eps", &adabelief::eps, above_0},
-                                                      {"eps_root", &adabelief::eps_root, at_least_0},
-                                                      {"weight_decay", &adabelief::weight_decay, at_least_0}};
+  static constexpr field_range<adabelief> ranges[] = {{&adabelief::lr, at_least_0},
+                                                      {&adabelief::beta1, below_1},
+                                                      {&adabelief::beta2, below_1},
+                                                      {&adabelief::eps, above_0},
+                                                      {&adabelief::eps_root, at_least_0},
+                                                      {&adabelief::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<adabelief>);

@@ -47,14 +47,14 @@ struct adabound {
     return p - k.shrink * p - min(max(k.rate / (sqrt(s.v_max) + k.eps), k.low), k.high) * s.m;
   }
 
-  static constexpr field_range<adabound> ranges[] = {{"lr", &adabound::lr, at_least_0},
-                                                     {"final_lr", &adabound::final_lr, at_least_0},
-                                                     {"base_lr", &adabound::base_lr, at_least_0},
-                                                     {"gamma", &adabound::gamma, above_0},
-                                                     {"beta1", &adabound::beta1, below_1},
-                                                     {"beta2", &adabound::beta2, below_1},
-                                                     {"eps", &adabound::eps, above_0},
-                                                     {"weight_decay", &adabound::weight_decay, at_least_0}};
+  static constexpr field_range<adabound> ranges[] = {{&adabound::lr, at_least_0},
+                                                     {&adabound::final_lr, at_least_0},
+                                                     {&adabound::base_lr, at_least_0},
+                                                     {&adabound::gamma, above_0},
+                                                     {&adabound::beta1, below_1},
+                                                     {&adabound::beta2, below_1},
+                                                     {&adabound::eps, above_0},
+                                                     {&adabound::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<adabound>);

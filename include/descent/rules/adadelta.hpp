@@ -37,9 +37,9 @@ struct adadelta {
     return p - k.decay * p - k.lr * d;
   }
 
-  static constexpr field_range<adadelta> ranges[] = {{"lr", &adadelta::lr, at_least_0},
-                                                     {"rho", &adadelta::rho, below_1}, {"eps", &adadelta::eps, above_0},
-                                                     {"weight_decay", &adadelta::weight_decay, at_least_0}};
+  static constexpr field_range<adadelta> ranges[] = {{&adadelta::lr, at_least_0},
+                                                     {&adadelta::rho, below_1}, {&adadelta::eps, above_0},
+                                                     {&adadelta::weight_decay, at_least_0}};
   void check() const {
     detail::check_ranges(*this);
     detail::require_flag(decay_by_lr || decoupled, "adadelta", "decay_by_lr", "on unless decoupled", decay_by_lr);

@@ -70,13 +70,13 @@ struct adafactor {
     return p - k.wd * p - s.m;
   }
 
-  static constexpr field_range<adafactor> ranges[] = {{"lr", &adafactor::lr, at_least_0},
-                                                      {"beta2_decay", &adafactor::beta2_decay, at_least_0},
-                                                      {"eps1", &adafactor::eps1, at_least_0},
-                                                      {"eps2", &adafactor::eps2, at_least_0},
-                                                      {"clip", &adafactor::clip, above_0_or_infinite},
-                                                      {"weight_decay", &adafactor::weight_decay, at_least_0},
-                                                      {"momentum", &adafactor::momentum, below_1}};
+  static constexpr field_range<adafactor> ranges[] = {{&adafactor::lr, at_least_0},
+                                                      {&adafactor::beta2_decay, at_least_0},
+                                                      {&adafactor::eps1, at_least_0},
+                                                      {&adafactor::eps2, at_least_0},
+                                                      {&adafactor::clip, above_0_or_infinite},
+                                                      {&adafactor::weight_decay, at_least_0},
+                                                      {&adafactor::momentum, below_1}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<adafactor> && has_sums<adafactor>);

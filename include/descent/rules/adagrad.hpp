@@ -41,11 +41,11 @@ struct adagrad {
     return p - k.decay * p - k.rate * select(s.s <= Real(0), Real(0), g / (sqrt(s.s + k.inside) + k.outside));
   }
 
-  static constexpr field_range<adagrad> ranges[] = {{"lr", &adagrad::lr, at_least_0},
-                                                    {"lr_decay", &adagrad::lr_decay, at_least_0},
-                                                    {"eps", &adagrad::eps, at_least_0},
-                                                    {"weight_decay", &adagrad::weight_decay, at_least_0},
-                                                    {"initial", &adagrad::initial, at_least_0}};
+  static constexpr field_range<adagrad> ranges[] = {{&adagrad::lr, at_least_0},
+                                                    {&adagrad::lr_decay, at_least_0},
+                                                    {&adagrad::eps, at_least_0},
+                                                    {&adagrad::weight_decay, at_least_0},
+                                                    {&adagrad::initial, at_least_0}};
   void check() const {
     detail::check_ranges(*this);
     detail::require_flag(decay_by_lr || decoupled, "adagrad", "decay_by_lr", "on unless decoupled", decay_by_lr);

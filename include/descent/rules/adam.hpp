@@ -40,9 +40,9 @@ struct adam {
     return p - k.lr * (s.m * k.m_unbias / (sqrt(s.v * k.v_unbias) + k.eps));
   }
 
-  static constexpr field_range<adam> ranges[] = {{"lr", &adam::lr, at_least_0}, {"beta1", &adam::beta1, below_1},
-                                                 {"beta2", &adam::beta2, below_1}, {"eps", &adam::eps, above_0},
-                                                 {"weight_decay", &adam::weight_decay, at_least_0}};
+  static constexpr field_range<adam> ranges[] = {{&adam::lr, at_least_0}, {&adam::beta1, below_1},
+                                                 {&adam::beta2, below_1}, {&adam::eps, above_0},
+                                                 {&adam::weight_decay, at_least_0}};
   void check() const {
     detail::check_ranges(*this);
     detail::require_flag(!eps_hat || bias_correction, "adam", "eps_hat", "off without bias_correction", eps_hat);

@@ -37,9 +37,9 @@ struct adamax {
     return p - k.decay * p - k.rate * (s.m / (s.u + k.outside));
   }
 
-  static constexpr field_range<adamax> ranges[] = {{"lr", &adamax::lr, at_least_0}, {"beta1", &adamax::beta1, below_1},
-                                                   {"beta2", &adamax::beta2, below_1}, {"eps", &adamax::eps, above_0},
-                                                   {"weight_decay", &adamax::weight_decay, at_least_0}};
+  static constexpr field_range<adamax> ranges[] = {{&adamax::lr, at_least_0}, {&adamax::beta1, below_1},
+                                                   {&adamax::beta2, below_1}, {&adamax::eps, above_0},
+                                                   {&adamax::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<adamax>);

@@ -40,9 +40,9 @@ struct adamw {
     return p - k.lr * (s.m * k.m_unbias / (sqrt(s.v * k.v_unbias) + k.eps) + k.wd * p);
   }
 
-  static constexpr field_range<adamw> ranges[] = {{"lr", &adamw::lr, at_least_0}, {"beta1", &adamw::beta1, below_1},
-                                                  {"beta2", &adamw::beta2, below_1}, {"eps", &adamw::eps, above_0},
-                                                  {"weight_decay", &adamw::weight_decay, at_least_0}};
+  static constexpr field_range<adamw> ranges[] = {{&adamw::lr, at_least_0}, {&adamw::beta1, below_1},
+                                                  {&adamw::beta2, below_1}, {&adamw::eps, above_0},
+                                                  {&adamw::weight_decay, at_least_0}};
   void check() const {
     detail::check_ranges(*this);
     detail::require_flag(!eps_hat || bias_correction, "adamw", "eps_hat", "off without bias_correction", eps_hat);

@@ -46,11 +46,11 @@ struct adan {
     return p - k.lr * (step + k.wd * p);
   }
 
-  static constexpr field_range<adan> ranges[] = {{"lr", &adan::lr, at_least_0}, {"beta1", &adan::beta1, below_1},
-                                                 {"beta2", &adan::beta2, below_1}, {"beta3", &adan::beta3, below_1},
-                                                 {"eps", &adan::eps, above_0},
-                                                 {"eps_root", &adan::eps_root, at_least_0},
-                                                 {"weight_decay", &adan::weight_decay, at_least_0}};
+  static constexpr field_range<adan> ranges[] = {{&adan::lr, at_least_0}, {&adan::beta1, below_1},
+                                                 {&adan::beta2, below_1}, {&adan::beta3, below_1},
+                                                 {&adan::eps, above_0},
+                                                 {&adan::eps_root, at_least_0},
+                                                 {&adan::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<adan>);

@@ -38,13 +38,13 @@ struct ademamix {
     return p - k.lr * ((s.m1 * k.m1_unbias + k.alpha * s.m2) / (sqrt(s.v * k.v_unbias) + k.eps) + k.wd * p);
   }
 
-  static constexpr field_range<ademamix> ranges[] = {{"lr", &ademamix::lr, at_least_0},
-                                                     {"beta1", &ademamix::beta1, below_1},
-                                                     {"beta2", &ademamix::beta2, below_1},
-                                                     {"beta3", &ademamix::beta3, below_1},
-                                                     {"alpha", &ademamix::alpha, at_least_0},
-                                                     {"eps", &ademamix::eps, above_0},
-                                                     {"weight_decay", &ademamix::weight_decay, at_least_0}};
+  static constexpr field_range<ademamix> ranges[] = {{&ademamix::lr, at_least_0},
+                                                     {&ademamix::beta1, below_1},
+                                                     {&ademamix::beta2, below_1},
+                                                     {&ademamix::beta3, below_1},
+                                                     {&ademamix::alpha, at_least_0},
+                                                     {&ademamix::eps, above_0},
+                                                     {&ademamix::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<ademamix>);

@@ -38,9 +38,9 @@ struct adopt {
     return p - k.lr * (s.m + k.wd * p);
   }
 
-  static constexpr field_range<adopt> ranges[] = {{"lr", &adopt::lr, at_least_0}, {"beta1", &adopt::beta1, below_1},
-                                                  {"beta2", &adopt::beta2, below_1}, {"eps", &adopt::eps, above_0},
-                                                  {"weight_decay", &adopt::weight_decay, at_least_0}};
+  static constexpr field_range<adopt> ranges[] = {{&adopt::lr, at_least_0}, {&adopt::beta1, below_1},
+                                                  {&adopt::beta2, below_1}, {&adopt::eps, above_0},
+                                                  {&adopt::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<adopt>);

@@ -43,11 +43,11 @@ struct amsgrad {
     return p - (k.rate * (s.m / (sqrt(s.x * k.x_unbias) + k.eps)) + k.decay * p);
   }
 
-  static constexpr field_range<amsgrad> ranges[] = {{"lr", &amsgrad::lr, at_least_0},
-                                                    {"beta1", &amsgrad::beta1, below_1},
-                                                    {"beta2", &amsgrad::beta2, below_1},
-                                                    {"eps", &amsgrad::eps, above_0},
-                                                    {"weight_decay", &amsgrad::weight_decay, at_least_0}};
+  static constexpr field_range<amsgrad> ranges[] = {{&amsgrad::lr, at_least_0},
+                                                    {&amsgrad::beta1, below_1},
+                                                    {&amsgrad::beta2, below_1},
+                                                    {&amsgrad::eps, above_0},
+                                                    {&amsgrad::weight_decay, at_least_0}};
   void check() const {
     detail::check_ranges(*this);
     detail::require_flag(decay_by_lr || decoupled, "amsgrad", "decay_by_lr", "on unless decoupled", decay_by_lr);

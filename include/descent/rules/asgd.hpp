@@ -40,10 +40,10 @@ struct asgd {
 
   template <class Real> DESCENT_HD Real averaged(Real, state<Real> const& s) const { return s.ax; }
 
-  static constexpr field_range<asgd> ranges[] = {{"lr", &asgd::lr, at_least_0}, {"lambd", &asgd::lambd, at_least_0},
-                                                 {"alpha", &asgd::alpha, at_least_0},
-                                                 {"t0", &asgd::t0, at_least_0_or_infinite},
-                                                 {"weight_decay", &asgd::weight_decay, at_least_0}};
+  static constexpr field_range<asgd> ranges[] = {{&asgd::lr, at_least_0}, {&asgd::lambd, at_least_0},
+                                                 {&asgd::alpha, at_least_0},
+                                                 {&asgd::t0, at_least_0_or_infinite},
+                                                 {&asgd::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<asgd>);

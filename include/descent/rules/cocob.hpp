@@ -41,9 +41,9 @@ struct cocob {
     return s.p0 + s.C / max(s.G + L, k.alpha * L) * (Real(1) + s.R / L);
   }
 
-  static constexpr field_range<cocob> ranges[] = {{"lr", &cocob::lr, at_least_0}, {"alpha", &cocob::alpha, at_least_0},
-                                                  {"eps", &cocob::eps, above_0},
-                                                  {"weight_decay", &cocob::weight_decay, at_least_0}};
+  static constexpr field_range<cocob> ranges[] = {{&cocob::lr, at_least_0}, {&cocob::alpha, at_least_0},
+                                                  {&cocob::eps, above_0},
+                                                  {&cocob::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<cocob> && has_start<cocob>);

@@ -58,12 +58,12 @@ struct dadapt_adamw {
     return p - s.m / (sqrt(s.v) + k.eps) - k.wd * p;
   }
 
-  static constexpr field_range<dadapt_adamw> ranges[] = {{"lr", &dadapt_adamw::lr, at_least_0},
-                                                         {"beta1", &dadapt_adamw::beta1, below_1},
-                                                         {"beta2", &dadapt_adamw::beta2, below_1},
-                                                         {"eps", &dadapt_adamw::eps, above_0},
-                                                         {"weight_decay", &dadapt_adamw::weight_decay, at_least_0},
-                                                         {"d0", &dadapt_adamw::d0, above_0}};
+  static constexpr field_range<dadapt_adamw> ranges[] = {{&dadapt_adamw::lr, at_least_0},
+                                                         {&dadapt_adamw::beta1, below_1},
+                                                         {&dadapt_adamw::beta2, below_1},
+                                                         {&dadapt_adamw::eps, above_0},
+                                                         {&dadapt_adamw::weight_decay, at_least_0},
+                                                         {&dadapt_adamw::d0, above_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<dadapt_adamw> && has_sums_of_memory<dadapt_adamw>);

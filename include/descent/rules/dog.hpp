@@ -51,9 +51,8 @@ struct dog {
     return p - k.rate * (g + k.wd * p);
   }
 
-  static constexpr field_range<dog> ranges[] = {{"lr", &dog::lr, at_least_0}, {"reps", &dog::reps, at_least_0},
-                                                {"eps", &dog::eps, above_0},
-                                                {"weight_decay", &dog::weight_decay, at_least_0}};
+  static constexpr field_range<dog> ranges[] = {
+      {&dog::lr, at_least_0}, {&dog::reps, at_least_0}, {&dog::eps, above_0}, {&dog::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<dog> && has_sums<dog> && has_memory<dog> && has_start<dog>);

@@ -36,8 +36,7 @@ struct fromage {
     return (p - k.rate * g) * k.shrink;
   }
 
-  static constexpr field_range<fromage> ranges[] = {{"lr", &fromage::lr, at_least_0},
-                                                    {"min_norm", &fromage::min_norm, at_least_0}};
+  static constexpr field_range<fromage> ranges[] = {{&fromage::lr, at_least_0}, {&fromage::min_norm, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<fromage> && has_sums<fromage>);

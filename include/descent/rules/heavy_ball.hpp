@@ -48,9 +48,8 @@ struct heavy_ball {
 
   template <class Real> DESCENT_HD Real ahead(Real p, state<Real> const& s) const { return p - Real(momentum) * s.b; }
 
-  static constexpr field_range<heavy_ball> ranges[] = {{"lr", &heavy_ball::lr, at_least_0},
-                                                       {"momentum", &heavy_ball::momentum, at_least_0},
-                                                       {"weight_decay", &heavy_ball::weight_decay, at_least_0}};
+  static constexpr field_range<heavy_ball> ranges[] = {
+      {&heavy_ball::lr, at_least_0}, {&heavy_ball::momentum, at_least_0}, {&heavy_ball::weight_decay, at_least_0}};
   void check() const {
     detail::check_ranges(*this);
     detail::require_flag(!correction || momentum != 0, "heavy_ball", "correction", "off without momentum", correction);

@@ -179,16 +179,15 @@ struct kl_shampoo {
     return p - k.wd * p;
   }
 
-  static constexpr field_range<kl_shampoo> ranges[] = {
-      {"lr", &kl_shampoo::lr, at_least_0},
-      {"beta1", &kl_shampoo::beta1, below_1},
-      {"beta2", &kl_shampoo::beta2, below_1},
-      {"shampoo_beta", &kl_shampoo::shampoo_beta, below_1},
-      {"eps", &kl_shampoo::eps, above_0},
-      {"weight_decay", &kl_shampoo::weight_decay, at_least_0},
-      {"initial", &kl_shampoo::initial, above_0},
-      {"every", &kl_shampoo::every, from_1},
-      {"max_precondition_dim", &kl_shampoo::max_precondition_dim, at_least_0_or_infinite}};
+  static constexpr field_range<kl_shampoo> ranges[] = {{&kl_shampoo::lr, at_least_0},
+                                                       {&kl_shampoo::beta1, below_1},
+                                                       {&kl_shampoo::beta2, below_1},
+                                                       {&kl_shampoo::shampoo_beta, below_1},
+                                                       {&kl_shampoo::eps, above_0},
+                                                       {&kl_shampoo::weight_decay, at_least_0},
+                                                       {&kl_shampoo::initial, above_0},
+                                                       {&kl_shampoo::every, from_1},
+                                                       {&kl_shampoo::max_precondition_dim, at_least_0_or_infinite}};
   void check() const { detail::check_ranges(*this); }
 
  private:

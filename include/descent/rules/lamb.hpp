@@ -66,12 +66,12 @@ struct lamb {
     return p - k.rate * direction(p, g, s, k);
   }
 
-  static constexpr field_range<lamb> ranges[] = {{"lr", &lamb::lr, at_least_0}, {"beta1", &lamb::beta1, below_1},
-                                                 {"beta2", &lamb::beta2, below_1}, {"eps", &lamb::eps, above_0},
-                                                 {"weight_decay", &lamb::weight_decay, at_least_0},
-                                                 {"eps_root", &lamb::eps_root, at_least_0},
-                                                 {"min_ratio", &lamb::min_ratio, at_least_0},
-                                                 {"max_ratio", &lamb::max_ratio, at_least_0_or_infinite}};
+  static constexpr field_range<lamb> ranges[] = {{&lamb::lr, at_least_0}, {&lamb::beta1, below_1},
+                                                 {&lamb::beta2, below_1}, {&lamb::eps, above_0},
+                                                 {&lamb::weight_decay, at_least_0},
+                                                 {&lamb::eps_root, at_least_0},
+                                                 {&lamb::min_ratio, at_least_0},
+                                                 {&lamb::max_ratio, at_least_0_or_infinite}};
   void check() const {
     detail::check_ranges(*this);
     detail::require_flag(!eps_hat || !correct_rate, "lamb", "eps_hat", "off with correct_rate", eps_hat);

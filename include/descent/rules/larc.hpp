@@ -60,9 +60,8 @@ template <class Rule> struct larc {
     return Rule::update(p, k.a * (g + k.wd * p), s, k.inner);
   }
 
-  static constexpr field_range<larc> ranges[] = {{"lr", &larc::lr, at_least_0}, {"trust", &larc::trust, at_least_0},
-                                                 {"eps", &larc::eps, at_least_0},
-                                                 {"weight_decay", &larc::weight_decay, at_least_0}};
+  static constexpr field_range<larc> ranges[] = {
+      {&larc::lr, at_least_0}, {&larc::trust, at_least_0}, {&larc::eps, at_least_0}, {&larc::weight_decay, at_least_0}};
   void check() const {
     detail::check_ranges(*this);
     detail::check_inner("larc", rule);

@@ -49,10 +49,10 @@ struct lars {
     return p - select(k.nesterov > Real(0), k.mu * s.b + step, s.b);
   }
 
-  static constexpr field_range<lars> ranges[] = {{"lr", &lars::lr, at_least_0},
-                                                 {"momentum", &lars::momentum, at_least_0},
-                                                 {"weight_decay", &lars::weight_decay, at_least_0},
-                                                 {"trust", &lars::trust, at_least_0}, {"eps", &lars::eps, at_least_0}};
+  static constexpr field_range<lars> ranges[] = {{&lars::lr, at_least_0},
+                                                 {&lars::momentum, at_least_0},
+                                                 {&lars::weight_decay, at_least_0},
+                                                 {&lars::trust, at_least_0}, {&lars::eps, at_least_0}};
   void check() const {
     detail::check_ranges(*this);
     if (nesterov) detail::require(momentum > 0, "lars", "momentum", "above 0 with nesterov", momentum);

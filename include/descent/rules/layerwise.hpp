@@ -72,11 +72,11 @@ template <class Rule> struct layerwise {
     return p - k.rate * direction(p, g, s, k);
   }
 
-  static constexpr field_range<layerwise> ranges[] = {{"lr", &layerwise::lr, at_least_0},
-                                                      {"weight_decay", &layerwise::weight_decay, at_least_0},
-                                                      {"trust", &layerwise::trust, at_least_0},
-                                                      {"min_ratio", &layerwise::min_ratio, at_least_0},
-                                                      {"max_ratio", &layerwise::max_ratio, at_least_0_or_infinite}};
+  static constexpr field_range<layerwise> ranges[] = {{&layerwise::lr, at_least_0},
+                                                      {&layerwise::weight_decay, at_least_0},
+                                                      {&layerwise::trust, at_least_0},
+                                                      {&layerwise::min_ratio, at_least_0},
+                                                      {&layerwise::max_ratio, at_least_0_or_infinite}};
   void check() const {
     detail::check_ranges(*this);
     detail::check_inner("layerwise", rule);

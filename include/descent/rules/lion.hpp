@@ -33,11 +33,11 @@ struct lion {
     return p - k.lr * (direction + k.wd * p);
   }
 
-  static constexpr field_range<lion> ranges[] = {{"lr", &lion::lr, at_least_0},
-                                                 {"beta1", &lion::beta1, below_1},
-                                                 {"beta2", &lion::beta2, below_1},
-                                                 {"weight_decay", &lion::weight_decay, at_least_0},
-                                                 {"at_zero", &lion::at_zero, interval{-1, 1, "in [-1, 1]"}}};
+  static constexpr field_range<lion> ranges[] = {{&lion::lr, at_least_0},
+                                                 {&lion::beta1, below_1},
+                                                 {&lion::beta2, below_1},
+                                                 {&lion::weight_decay, at_least_0},
+                                                 {&lion::at_zero, interval{-1, 1, "in [-1, 1]"}}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<lion>);

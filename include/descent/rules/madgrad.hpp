@@ -42,10 +42,10 @@ struct madgrad {
     return p + k.rest * (z - p);
   }
 
-  static constexpr field_range<madgrad> ranges[] = {{"lr", &madgrad::lr, at_least_0},
-                                                    {"momentum", &madgrad::momentum, below_1},
-                                                    {"eps", &madgrad::eps, above_0},
-                                                    {"weight_decay", &madgrad::weight_decay, at_least_0}};
+  static constexpr field_range<madgrad> ranges[] = {{&madgrad::lr, at_least_0},
+                                                    {&madgrad::momentum, below_1},
+                                                    {&madgrad::eps, above_0},
+                                                    {&madgrad::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<madgrad> && has_start<madgrad>);

@@ -70,9 +70,9 @@ struct momo {
     return k.shrink * p - k.rate * s.m;
   }
 
-  static constexpr field_range<momo> ranges[] = {{"lr", &momo::lr, at_least_0}, {"beta", &momo::beta, below_1},
-                                                 {"lower_bound", &momo::lower_bound, any_finite},
-                                                 {"weight_decay", &momo::weight_decay, at_least_0}};
+  static constexpr field_range<momo> ranges[] = {{&momo::lr, at_least_0}, {&momo::beta, below_1},
+                                                 {&momo::lower_bound, any_finite},
+                                                 {&momo::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<momo> && has_sums<momo> && has_memory<momo> && has_loss<momo>);

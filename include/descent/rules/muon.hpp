@@ -175,14 +175,14 @@ struct muon {
     return p - k.wd * p - k.rate * d;
   }
 
-  static constexpr field_range<muon> ranges[] = {{"lr", &muon::lr, at_least_0},
-                                                 {"momentum", &muon::momentum, below_1},
-                                                 {"weight_decay", &muon::weight_decay, at_least_0},
-                                                 {"eps", &muon::eps, at_least_0},
-                                                 {"rms", &muon::rms, at_least_0},
-                                                 {"ns_steps", &muon::ns_steps, interval{0, 99, "in [0, 99]"}},
-                                                 {"beta2", &muon::beta2, below_1},
-                                                 {"eps2", &muon::eps2, at_least_0}};
+  static constexpr field_range<muon> ranges[] = {{&muon::lr, at_least_0},
+                                                 {&muon::momentum, below_1},
+                                                 {&muon::weight_decay, at_least_0},
+                                                 {&muon::eps, at_least_0},
+                                                 {&muon::rms, at_least_0},
+                                                 {&muon::ns_steps, interval{0, 99, "in [0, 99]"}},
+                                                 {&muon::beta2, below_1},
+                                                 {&muon::eps2, at_least_0}};
   void check() const {
     detail::check_ranges(*this);
     if (adjust != adjust_by::match_rms_adamw && adjust != adjust_by::exact_rms)

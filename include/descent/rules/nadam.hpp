@@ -47,10 +47,10 @@ struct nadam {
     return p - ((k.g_rate * g + k.m_rate * s.m) / (sqrt(s.v * k.v_unbias) + k.eps) + k.decay * p);
   }
 
-  static constexpr field_range<nadam> ranges[] = {{"lr", &nadam::lr, at_least_0}, {"beta1", &nadam::beta1, below_1},
-                                                  {"beta2", &nadam::beta2, below_1}, {"eps", &nadam::eps, above_0},
-                                                  {"weight_decay", &nadam::weight_decay, at_least_0},
-                                                  {"momentum_decay", &nadam::momentum_decay, at_least_0_or_infinite}};
+  static constexpr field_range<nadam> ranges[] = {{&nadam::lr, at_least_0}, {&nadam::beta1, below_1},
+                                                  {&nadam::beta2, below_1}, {&nadam::eps, above_0},
+                                                  {&nadam::weight_decay, at_least_0},
+                                                  {&nadam::momentum_decay, at_least_0_or_infinite}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<nadam> && has_memory<nadam>);

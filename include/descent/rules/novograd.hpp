@@ -57,11 +57,11 @@ struct novograd {
     return p - (k.rate * s.m + k.decay * p);
   }
 
-  static constexpr field_range<novograd> ranges[] = {{"lr", &novograd::lr, at_least_0},
-                                                     {"beta1", &novograd::beta1, below_1},
-                                                     {"beta2", &novograd::beta2, below_1},
-                                                     {"eps", &novograd::eps, above_0},
-                                                     {"weight_decay", &novograd::weight_decay, at_least_0}};
+  static constexpr field_range<novograd> ranges[] = {{&novograd::lr, at_least_0},
+                                                     {&novograd::beta1, below_1},
+                                                     {&novograd::beta2, below_1},
+                                                     {&novograd::eps, above_0},
+                                                     {&novograd::weight_decay, at_least_0}};
   void check() const {
     detail::check_ranges(*this);
     detail::require_flag(!decoupled || !raw_moment, "novograd", "decoupled", "off with raw_moment", decoupled);

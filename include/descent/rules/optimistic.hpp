@@ -28,9 +28,8 @@ struct optimistic {
     return p - k.lr * u;
   }
 
-  static constexpr field_range<optimistic> ranges[] = {{"lr", &optimistic::lr, at_least_0},
-                                                       {"alpha", &optimistic::alpha, at_least_0},
-                                                       {"beta", &optimistic::beta, at_least_0}};
+  static constexpr field_range<optimistic> ranges[] = {
+      {&optimistic::lr, at_least_0}, {&optimistic::alpha, at_least_0}, {&optimistic::beta, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<optimistic>);

@@ -44,12 +44,12 @@ struct optimistic_adam {
     return p - k.lr * step;
   }
 
-  static constexpr field_range<optimistic_adam> ranges[] = {{"lr", &optimistic_adam::lr, at_least_0},
-                                                            {"beta1", &optimistic_adam::beta1, below_1},
-                                                            {"beta2", &optimistic_adam::beta2, below_1},
-                                                            {"eps", &optimistic_adam::eps, above_0},
-                                                            {"alpha", &optimistic_adam::alpha, at_least_0},
-                                                            {"beta", &optimistic_adam::beta, at_least_0}};
+  static constexpr field_range<optimistic_adam> ranges[] = {{&optimistic_adam::lr, at_least_0},
+                                                            {&optimistic_adam::beta1, below_1},
+                                                            {&optimistic_adam::beta2, below_1},
+                                                            {&optimistic_adam::eps, above_0},
+                                                            {&optimistic_adam::alpha, at_least_0},
+                                                            {&optimistic_adam::beta, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<optimistic_adam>);

@@ -42,12 +42,12 @@ struct padam {
   }
 
   static constexpr field_range<padam> ranges[] = {
-      {"lr", &padam::lr, at_least_0},
-      {"partial", &padam::partial, interval{0, 0.5, "in [0, 1/2]"}},
-      {"beta1", &padam::beta1, below_1},
-      {"beta2", &padam::beta2, below_1},
-      {"eps", &padam::eps, above_0},
-      {"weight_decay", &padam::weight_decay, at_least_0}};
+      {&padam::lr, at_least_0},
+      {&padam::partial, interval{0, 0.5, "in [0, 1/2]"}},
+      {&padam::beta1, below_1},
+      {&padam::beta2, below_1},
+      {&padam::eps, above_0},
+      {&padam::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<padam>);

@@ -39,10 +39,10 @@ struct polyak {
     return p - k.rate * g;
   }
 
-  static constexpr field_range<polyak> ranges[] = {{"lr", &polyak::lr, at_least_0},
-                                                   {"max_lr", &polyak::max_lr, at_least_0},
-                                                   {"f_min", &polyak::f_min, any_finite},
-                                                   {"eps", &polyak::eps, at_least_0}};
+  static constexpr field_range<polyak> ranges[] = {{&polyak::lr, at_least_0},
+                                                   {&polyak::max_lr, at_least_0},
+                                                   {&polyak::f_min, any_finite},
+                                                   {&polyak::eps, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<polyak> && has_sums<polyak> && has_loss<polyak>);

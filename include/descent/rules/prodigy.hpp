@@ -67,14 +67,14 @@ struct prodigy {
     return p - k.e * (s.m / (sqrt(s.v) + k.eps) + k.wd * p);
   }
 
-  static constexpr field_range<prodigy> ranges[] = {{"lr", &prodigy::lr, at_least_0},
-                                                    {"beta1", &prodigy::beta1, below_1},
-                                                    {"beta2", &prodigy::beta2, below_1},
-                                                    {"beta3", &prodigy::beta3, below_1},
-                                                    {"eps", &prodigy::eps, above_0},
-                                                    {"weight_decay", &prodigy::weight_decay, at_least_0},
-                                                    {"d0", &prodigy::d0, above_0},
-                                                    {"d_coef", &prodigy::d_coef, at_least_0}};
+  static constexpr field_range<prodigy> ranges[] = {{&prodigy::lr, at_least_0},
+                                                    {&prodigy::beta1, below_1},
+                                                    {&prodigy::beta2, below_1},
+                                                    {&prodigy::beta3, below_1},
+                                                    {&prodigy::eps, above_0},
+                                                    {&prodigy::weight_decay, at_least_0},
+                                                    {&prodigy::d0, above_0},
+                                                    {&prodigy::d_coef, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<prodigy> && has_sums_of_memory<prodigy> && has_start<prodigy>);

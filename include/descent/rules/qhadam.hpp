@@ -41,10 +41,10 @@ struct qhadam {
     return p - k.lr * (u + k.wd * p);
   }
 
-  static constexpr field_range<qhadam> ranges[] = {{"lr", &qhadam::lr, at_least_0}, {"nu1", &qhadam::nu1, up_to_1},
-                                                   {"nu2", &qhadam::nu2, up_to_1}, {"beta1", &qhadam::beta1, below_1},
-                                                   {"beta2", &qhadam::beta2, below_1}, {"eps", &qhadam::eps, above_0},
-                                                   {"weight_decay", &qhadam::weight_decay, at_least_0}};
+  static constexpr field_range<qhadam> ranges[] = {{&qhadam::lr, at_least_0}, {&qhadam::nu1, up_to_1},
+                                                   {&qhadam::nu2, up_to_1}, {&qhadam::beta1, below_1},
+                                                   {&qhadam::beta2, below_1}, {&qhadam::eps, above_0},
+                                                   {&qhadam::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<qhadam>);

@@ -33,9 +33,8 @@ struct qhm {
     return p - k.lr * (k.now * g + k.nu * s.m);
   }
 
-  static constexpr field_range<qhm> ranges[] = {{"lr", &qhm::lr, at_least_0}, {"nu", &qhm::nu, up_to_1},
-                                                {"beta", &qhm::beta, below_1},
-                                                {"weight_decay", &qhm::weight_decay, at_least_0}};
+  static constexpr field_range<qhm> ranges[] = {
+      {&qhm::lr, at_least_0}, {&qhm::nu, up_to_1}, {&qhm::beta, below_1}, {&qhm::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<qhm>);

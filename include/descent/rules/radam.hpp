@@ -47,9 +47,9 @@ struct radam {
     return p - (k.rate * (s.m / (select(k.root > Real(0), sqrt(s.v), Real(0)) + k.eps)) + k.decay * p);
   }
 
-  static constexpr field_range<radam> ranges[] = {{"lr", &radam::lr, at_least_0}, {"beta1", &radam::beta1, below_1},
-                                                  {"beta2", &radam::beta2, below_1}, {"eps", &radam::eps, above_0},
-                                                  {"weight_decay", &radam::weight_decay, at_least_0}};
+  static constexpr field_range<radam> ranges[] = {{&radam::lr, at_least_0}, {&radam::beta1, below_1},
+                                                  {&radam::beta2, below_1}, {&radam::eps, above_0},
+                                                  {&radam::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<radam>);

@@ -54,9 +54,8 @@ struct rmsprop {
   }
 
   static constexpr field_range<rmsprop> ranges[] = {
-      {"lr", &rmsprop::lr, at_least_0},   {"alpha", &rmsprop::alpha, below_1},
-      {"eps", &rmsprop::eps, above_0},    {"weight_decay", &rmsprop::weight_decay, at_least_0},
-      {"momentum", &rmsprop::momentum, at_least_0}, {"initial", &rmsprop::initial, at_least_0}};
+      {&rmsprop::lr, at_least_0},           {&rmsprop::alpha, below_1},       {&rmsprop::eps, above_0},
+      {&rmsprop::weight_decay, at_least_0}, {&rmsprop::momentum, at_least_0}, {&rmsprop::initial, at_least_0}};
   void check() const {
     detail::check_ranges(*this);
     detail::require_flag(decay_by_lr || decoupled, "rmsprop", "decay_by_lr", "on unless decoupled", decay_by_lr);

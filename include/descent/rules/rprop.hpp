@@ -38,12 +38,11 @@ struct rprop {
     return p - sign(s.g_) * s.d;
   }
 
-  static constexpr field_range<rprop> ranges[] = {
-      {"lr", &rprop::lr, at_least_0},
-      {"eta_minus", &rprop::eta_minus, inside_0_1},
-      {"eta_plus", &rprop::eta_plus, interval{1, no_limit, "finite and above 1", true}},
-      {"min_step", &rprop::min_step, at_least_0},
-      {"max_step", &rprop::max_step, at_least_0}};
+  static constexpr field_range<rprop> ranges[] = {{&rprop::lr, at_least_0},
+                                                  {&rprop::eta_minus, inside_0_1},
+                                                  {&rprop::eta_plus, interval{1, no_limit, "finite and above 1", true}},
+                                                  {&rprop::min_step, at_least_0},
+                                                  {&rprop::max_step, at_least_0}};
   void check() const {
     detail::check_ranges(*this);
     detail::require(max_step >= min_step && is_finite(max_step), "rprop", "max_step", "finite and at least min_step",

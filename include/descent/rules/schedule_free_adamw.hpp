@@ -52,12 +52,12 @@ struct schedule_free_adamw {
   }
 
   static constexpr field_range<schedule_free_adamw> ranges[] = {
-      {"lr", &schedule_free_adamw::lr, at_least_0},
-      {"beta1", &schedule_free_adamw::beta1, inside_0_1},
-      {"beta2", &schedule_free_adamw::beta2, below_1},
-      {"eps", &schedule_free_adamw::eps, above_0},
-      {"weight_decay", &schedule_free_adamw::weight_decay, at_least_0},
-      {"power", &schedule_free_adamw::power, at_least_0}};
+      {&schedule_free_adamw::lr, at_least_0},
+      {&schedule_free_adamw::beta1, inside_0_1},
+      {&schedule_free_adamw::beta2, below_1},
+      {&schedule_free_adamw::eps, above_0},
+      {&schedule_free_adamw::weight_decay, at_least_0},
+      {&schedule_free_adamw::power, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<schedule_free_adamw> && has_memory<schedule_free_adamw> && has_start<schedule_free_adamw>);

@@ -50,11 +50,10 @@ struct schedule_free_sgd {
     return (y - Real(1 - beta1) * s.z) / Real(beta1);
   }
 
-  static constexpr field_range<schedule_free_sgd> ranges[] = {
-      {"lr", &schedule_free_sgd::lr, at_least_0},
-      {"beta1", &schedule_free_sgd::beta1, inside_0_1},
-      {"weight_decay", &schedule_free_sgd::weight_decay, at_least_0},
-      {"power", &schedule_free_sgd::power, at_least_0}};
+  static constexpr field_range<schedule_free_sgd> ranges[] = {{&schedule_free_sgd::lr, at_least_0},
+                                                              {&schedule_free_sgd::beta1, inside_0_1},
+                                                              {&schedule_free_sgd::weight_decay, at_least_0},
+                                                              {&schedule_free_sgd::power, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<schedule_free_sgd> && has_memory<schedule_free_sgd> && has_start<schedule_free_sgd>);

@@ -43,9 +43,9 @@ struct sgd {
     return p - Real(lr * momentum) * s.b;
   }
 
-  static constexpr field_range<sgd> ranges[] = {{"lr", &sgd::lr, at_least_0}, {"momentum", &sgd::momentum, at_least_0},
-                                                {"dampening", &sgd::dampening, any_finite},
-                                                {"weight_decay", &sgd::weight_decay, at_least_0}};
+  static constexpr field_range<sgd> ranges[] = {{&sgd::lr, at_least_0}, {&sgd::momentum, at_least_0},
+                                                {&sgd::dampening, any_finite},
+                                                {&sgd::weight_decay, at_least_0}};
   void check() const {
     detail::check_ranges(*this);
     if (nesterov) {

@@ -165,13 +165,13 @@ struct shampoo {
     return p - k.wd * p - k.lr * s.m;
   }
 
-  static constexpr field_range<shampoo> ranges[] = {{"lr", &shampoo::lr, at_least_0},
-                                                    {"momentum", &shampoo::momentum, below_1},
-                                                    {"beta2", &shampoo::beta2, up_to_1},
-                                                    {"eps", &shampoo::eps, above_0},
-                                                    {"weight_decay", &shampoo::weight_decay, at_least_0},
-                                                    {"every", &shampoo::every, from_1},
-                                                    {"iterations", &shampoo::iterations, from_1}};
+  static constexpr field_range<shampoo> ranges[] = {{&shampoo::lr, at_least_0},
+                                                    {&shampoo::momentum, below_1},
+                                                    {&shampoo::beta2, up_to_1},
+                                                    {&shampoo::eps, above_0},
+                                                    {&shampoo::weight_decay, at_least_0},
+                                                    {&shampoo::every, from_1},
+                                                    {&shampoo::iterations, from_1}};
   void check() const { detail::check_ranges(*this); }
 
  private:

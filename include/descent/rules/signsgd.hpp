@@ -24,8 +24,7 @@ struct signsgd {
     return p - k.lr * (sign(g) + k.wd * p);
   }
 
-  static constexpr field_range<signsgd> ranges[] = {{"lr", &signsgd::lr, at_least_0},
-                                                    {"weight_decay", &signsgd::weight_decay, at_least_0}};
+  static constexpr field_range<signsgd> ranges[] = {{&signsgd::lr, at_least_0}, {&signsgd::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<signsgd>);

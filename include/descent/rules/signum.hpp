@@ -28,8 +28,8 @@ struct signum {
     return p - k.lr * (sign(s.m) + k.wd * p);
   }
 
-  static constexpr field_range<signum> ranges[] = {{"lr", &signum::lr, at_least_0}, {"beta", &signum::beta, below_1},
-                                                   {"weight_decay", &signum::weight_decay, at_least_0}};
+  static constexpr field_range<signum> ranges[] = {
+      {&signum::lr, at_least_0}, {&signum::beta, below_1}, {&signum::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<signum>);

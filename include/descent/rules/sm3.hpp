@@ -45,8 +45,8 @@ struct sm3 {
     return p - k.lr * s.m;
   }
 
-  static constexpr field_range<sm3> ranges[] = {{"lr", &sm3::lr, at_least_0}, {"momentum", &sm3::momentum, below_1},
-                                                {"beta2", &sm3::beta2, up_to_1}, {"eps", &sm3::eps, at_least_0}};
+  static constexpr field_range<sm3> ranges[] = {
+      {&sm3::lr, at_least_0}, {&sm3::momentum, below_1}, {&sm3::beta2, up_to_1}, {&sm3::eps, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<sm3>);

@@ -91,10 +91,10 @@ struct soap {
   }
 
   static constexpr field_range<soap> ranges[] = {
-      {"lr", &soap::lr, at_least_0},    {"beta1", &soap::beta1, below_1},
-      {"beta2", &soap::beta2, below_1}, {"shampoo_beta", &soap::shampoo_beta, below_1},
-      {"eps", &soap::eps, above_0},     {"weight_decay", &soap::weight_decay, at_least_0},
-      {"every", &soap::every, from_1},  {"max_precondition_dim", &soap::max_precondition_dim, at_least_0_or_infinite}};
+      {&soap::lr, at_least_0}, {&soap::beta1, below_1},
+      {&soap::beta2, below_1}, {&soap::shampoo_beta, below_1},
+      {&soap::eps, above_0},   {&soap::weight_decay, at_least_0},
+      {&soap::every, from_1},  {&soap::max_precondition_dim, at_least_0_or_infinite}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(matrix_rule<soap>);

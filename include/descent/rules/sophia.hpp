@@ -35,10 +35,10 @@ struct sophia {
     return p - k.lr * (min(k.rho, max(-k.rho, u)) + k.wd * p);
   }
 
-  static constexpr field_range<sophia> ranges[] = {{"lr", &sophia::lr, at_least_0}, {"beta1", &sophia::beta1, below_1},
-                                                   {"gamma", &sophia::gamma, at_least_0},
-                                                   {"rho", &sophia::rho, at_least_0}, {"eps", &sophia::eps, above_0},
-                                                   {"weight_decay", &sophia::weight_decay, at_least_0}};
+  static constexpr field_range<sophia> ranges[] = {{&sophia::lr, at_least_0}, {&sophia::beta1, below_1},
+                                                   {&sophia::gamma, at_least_0},
+                                                   {&sophia::rho, at_least_0}, {&sophia::eps, above_0},
+                                                   {&sophia::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<sophia>);

@@ -76,11 +76,11 @@ struct yellowfin {
     return p - k.rate * s.b;
   }
 
-  static constexpr field_range<yellowfin> ranges[] = {{"lr", &yellowfin::lr, at_least_0},
-                                                      {"beta", &yellowfin::beta, below_1},
-                                                      {"first_lr", &yellowfin::first_lr, at_least_0},
-                                                      {"eps", &yellowfin::eps, above_0},
-                                                      {"weight_decay", &yellowfin::weight_decay, at_least_0}};
+  static constexpr field_range<yellowfin> ranges[] = {{&yellowfin::lr, at_least_0},
+                                                      {&yellowfin::beta, below_1},
+                                                      {&yellowfin::first_lr, at_least_0},
+                                                      {&yellowfin::eps, above_0},
+                                                      {&yellowfin::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<yellowfin> && has_sums<yellowfin> && has_memory<yellowfin>);

@@ -39,12 +39,12 @@ struct yogi {
     return p - k.lr * (s.m * k.m_unbias / (sqrt(s.v * k.v_unbias) + k.eps) + k.wd * p);
   }
 
-  static constexpr field_range<yogi> ranges[] = {{"lr", &yogi::lr, at_least_0},
-                                                 {"beta1", &yogi::beta1, below_1},
-                                                 {"beta2", &yogi::beta2, below_1},
-                                                 {"eps", &yogi::eps, above_0},
-                                                 {"initial", &yogi::initial, interval{0, 0x1p64, "in [0, 2^64]"}},
-                                                 {"weight_decay", &yogi::weight_decay, at_least_0}};
+  static constexpr field_range<yogi> ranges[] = {{&yogi::lr, at_least_0},
+                                                 {&yogi::beta1, below_1},
+                                                 {&yogi::beta2, below_1},
+                                                 {&yogi::eps, above_0},
+                                                 {&yogi::initial, interval{0, 0x1p64, "in [0, 2^64]"}},
+                                                 {&yogi::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<yogi> && has_start<yogi>);

@@ -23,8 +23,7 @@ struct qk_clip {
   double exponent = 0.5;  ///< in [0, 1]
 
   DESCENT_HD double operator()(double s) const { return is_finite(float(s)) && s > tau ? pow(tau / s, exponent) : 1; }
-  static constexpr field_range<qk_clip> ranges[] = {{"tau", &qk_clip::tau, above_0},
-                                                    {"exponent", &qk_clip::exponent, up_to_1}};
+  static constexpr field_range<qk_clip> ranges[] = {{&qk_clip::tau, above_0}, {&qk_clip::exponent, up_to_1}};
 };
 
 }  // namespace descent

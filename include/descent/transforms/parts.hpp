@@ -17,7 +17,7 @@ struct l2 {
   template <class Real> struct terms { Real wd; };
   DESCENT_HD terms<double> at(std::int64_t) const { return {weight_decay}; }
   template <class Real> DESCENT_HD static Real apply(Real p, Real g, terms<Real> const& k) { return g + k.wd * p; }
-  static constexpr field_range<l2> ranges[] = {{"weight_decay", &l2::weight_decay, at_least_0}};
+  static constexpr field_range<l2> ranges[] = {{&l2::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 
@@ -31,7 +31,7 @@ struct l1 {
   template <class Real> DESCENT_HD static Real apply(Real p, Real g, terms<Real> const& k) {
     return g + k.wd * sign(p);
   }
-  static constexpr field_range<l1> ranges[] = {{"weight_decay", &l1::weight_decay, at_least_0}};
+  static constexpr field_range<l1> ranges[] = {{&l1::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 
@@ -42,7 +42,7 @@ struct gradient_scale {
   template <class Real> struct terms { Real factor; };
   DESCENT_HD terms<double> at(std::int64_t) const { return {factor}; }
   template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) { return k.factor * g; }
-  static constexpr field_range<gradient_scale> ranges[] = {{"factor", &gradient_scale::factor, any_finite}};
+  static constexpr field_range<gradient_scale> ranges[] = {{&gradient_scale::factor, any_finite}};
   void check() const { detail::check_ranges(*this); }
 };
 
@@ -78,7 +78,7 @@ struct gradient_trace {
     s.b = k.decay * s.b + g;
     return select(k.nesterov > Real(0), g + k.decay * s.b, s.b);
   }
-  static constexpr field_range<gradient_trace> ranges[] = {{"decay", &gradient_trace::decay, below_1}};
+  static constexpr field_range<gradient_trace> ranges[] = {{&gradient_trace::decay, below_1}};
   void check() const { detail::check_ranges(*this); }
 };
 
@@ -99,7 +99,7 @@ struct gradient_ema {
     s.m = k.decay * s.m + k.gain * g;
     return s.m * k.unbias;
   }
-  static constexpr field_range<gradient_ema> ranges[] = {{"decay", &gradient_ema::decay, below_1}};
+  static constexpr field_range<gradient_ema> ranges[] = {{&gradient_ema::decay, below_1}};
   void check() const { detail::check_ranges(*this); }
 };
 
@@ -120,7 +120,7 @@ struct centralize {
     return {total.count > 0 ? on * total.g / total.count : 0};
   }
   template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) { return g - k.mean; }
-  static constexpr field_range<centralize> ranges[] = {{"on", &centralize::on, any_finite}};
+  static constexpr field_range<centralize> ranges[] = {{&centralize::on, any_finite}};
   void check() const { detail::check_ranges(*this); }
 };
 
@@ -138,7 +138,7 @@ struct clip_rms {
     return {rms > max ? max / rms : 1};
   }
   template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) { return k.factor * g; }
-  static constexpr field_range<clip_rms> ranges[] = {{"max", &clip_rms::max, above_0_or_infinite}};
+  static constexpr field_range<clip_rms> ranges[] = {{&clip_rms::max, above_0_or_infinite}};
   void check() const { detail::check_ranges(*this); }
 };
 
@@ -155,8 +155,8 @@ template <scope Over = scope::tensor> struct normalize {
     return {scale / (sqrt(total.gg) + eps)};
   }
   template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) { return k.factor * g; }
-  static constexpr field_range<normalize> ranges[] = {{"scale", &normalize::scale, any_finite},
-                                                      {"eps", &normalize::eps, above_0_or_infinite}};
+  static constexpr field_range<normalize> ranges[] = {{&normalize::scale, any_finite},
+                                                      {&normalize::eps, above_0_or_infinite}};
   void check() const { detail::check_ranges(*this); }
 };
 

@@ -32,9 +32,17 @@ template <class T, std::size_t... I> constexpr bool takes_braced_fields(std::ind
 
 inline constexpr std::size_t most_fields = 32;
 
-/// The largest number of fields, up to N, that can initialize T.
+/// The largest number of fields that can initialize T, which takes Low, but not High.
+template <class T, std::size_t Low, std::size_t High> constexpr std::size_t count_between() {
+  constexpr std::size_t middle = (Low + High) / 2;
+  if constexpr (middle == Low) return Low;
+  else if constexpr (takes_fields<T>(std::make_index_sequence<middle>{})) return count_between<T, middle, High>();
+  else return count_between<T, Low, middle>();
+}
+/// The same up to N. If T{} is valid, T takes all numbers of fields below the largest.
 template <class T, std::size_t N> constexpr std::size_t count_taken() {
   if constexpr (N == 0 || takes_fields<T>(std::make_index_sequence<N>{})) return N;
+  else if constexpr (requires { T{}; }) return count_between<T, 0, N>();
   else return count_taken<T, N - 1>();
 }
 /// The same for the fields of a base class.
@@ -62,49 +70,55 @@ template <class T> constexpr std::size_t count_fields() {
 }
 template <class T> inline constexpr bool has_known_fields = count_fields<std::remove_cv_t<T>>() <= most_fields;
 
-/// The fields as a tuple of references.
-template <class T> constexpr auto tied(T& all) {
+/// What the call of all fields returns.
+template <class T, class Call> constexpr auto with_members(T& all, Call const& call) {
   constexpr std::size_t fields = count_fields<std::remove_cv_t<T>>();
-  if constexpr (fields == 0) return std::tuple<>();
-#define DESCENT_TIED(count, ...)        \
+  if constexpr (fields == 0) return call();
+#define DESCENT_FIELDS(count, ...)      \
   else if constexpr (fields == count) { \
     auto& [__VA_ARGS__] = all;          \
-    return std::tie(__VA_ARGS__);       \
+    return call(__VA_ARGS__);           \
   }
-  DESCENT_TIED(1, a)
-  DESCENT_TIED(2, a, b)
-  DESCENT_TIED(3, a, b, c)
-  DESCENT_TIED(4, a, b, c, d)
-  DESCENT_TIED(5, a, b, c, d, e)
-  DESCENT_TIED(6, a, b, c, d, e, f)
-  DESCENT_TIED(7, a, b, c, d, e, f, g)
-  DESCENT_TIED(8, a, b, c, d, e, f, g, h)
-  DESCENT_TIED(9, a, b, c, d, e, f, g, h, i)
-  DESCENT_TIED(10, a, b, c, d, e, f, g, h, i, j)
-  DESCENT_TIED(11, a, b, c, d, e, f, g, h, i, j, k)
-  DESCENT_TIED(12, a, b, c, d, e, f, g, h, i, j, k, l)
-  DESCENT_TIED(13, a, b, c, d, e, f, g, h, i, j, k, l, m)
-  DESCENT_TIED(14, a, b, c, d, e, f, g, h, i, j, k, l, m, n)
-  DESCENT_TIED(15, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o)
-  DESCENT_TIED(16, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)
-  DESCENT_TIED(17, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q)
-  DESCENT_TIED(18, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r)
-  DESCENT_TIED(19, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s)
-  DESCENT_TIED(20, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t)
-  DESCENT_TIED(21, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u)
-  DESCENT_TIED(22, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v)
-  DESCENT_TIED(23, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w)
-  DESCENT_TIED(24, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x)
-  DESCENT_TIED(25, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y)
-  DESCENT_TIED(26, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z)
-  DESCENT_TIED(27, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, A)
-  DESCENT_TIED(28, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, A, B)
-  DESCENT_TIED(29, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, A, B, C)
-  DESCENT_TIED(30, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, A, B, C, D)
-  DESCENT_TIED(31, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, A, B, C, D, E)
-  DESCENT_TIED(32, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, A, B, C, D, E, F)
-#undef DESCENT_TIED
+  DESCENT_FIELDS(1, a)
+  DESCENT_FIELDS(2, a, b)
+  DESCENT_FIELDS(3, a, b, c)
+  DESCENT_FIELDS(4, a, b, c, d)
+  DESCENT_FIELDS(5, a, b, c, d, e)
+  DESCENT_FIELDS(6, a, b, c, d, e, f)
+  DESCENT_FIELDS(7, a, b, c, d, e, f, g)
+  DESCENT_FIELDS(8, a, b, c, d, e, f, g, h)
+  DESCENT_FIELDS(9, a, b, c, d, e, f, g, h, i)
+  DESCENT_FIELDS(10, a, b, c, d, e, f, g, h, i, j)
+  DESCENT_FIELDS(11, a, b, c, d, e, f, g, h, i, j, k)
+  DESCENT_FIELDS(12, a, b, c, d, e, f, g, h, i, j, k, l)
+  DESCENT_FIELDS(13, a, b, c, d, e, f, g, h, i, j, k, l, m)
+  DESCENT_FIELDS(14, a, b, c, d, e, f, g, h, i, j, k, l, m, n)
+  DESCENT_FIELDS(15, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o)
+  DESCENT_FIELDS(16, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)
+  DESCENT_FIELDS(17, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q)
+  DESCENT_FIELDS(18, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r)
+  DESCENT_FIELDS(19, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s)
+  DESCENT_FIELDS(20, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t)
+  DESCENT_FIELDS(21, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u)
+  DESCENT_FIELDS(22, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v)
+  DESCENT_FIELDS(23, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w)
+  DESCENT_FIELDS(24, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x)
+  DESCENT_FIELDS(25, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y)
+  DESCENT_FIELDS(26, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z)
+  DESCENT_FIELDS(27, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, A)
+  DESCENT_FIELDS(28, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, A, B)
+  DESCENT_FIELDS(29, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, A, B, C)
+  DESCENT_FIELDS(30, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, A, B, C, D)
+  DESCENT_FIELDS(31, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, A, B, C, D, E)
+  DESCENT_FIELDS(32, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, A, B, C, D, E, F)
+#undef DESCENT_FIELDS
 }
+
+struct types_of_arguments {
+  template <class... Ts> constexpr std::type_identity<std::tuple<Ts...>> operator()(Ts&...) const { return {}; }
+};
+/// A std::type_identity of the tuple of all fields' types.
+template <class T> using types_of_members = decltype(with_members(std::declval<T&>(), types_of_arguments{}));
 
 template <class T> struct placed_anywhere { T const value; };
 /// An object that has no definition: only the addresses of its fields are asked for.
@@ -116,29 +130,57 @@ template <class T> struct placed_anywhere { T const value; };
 template <class T> extern placed_anywhere<T> const nowhere;
 template <class T> struct address { T of; };
 template <class T> address(T) -> address<T>;
-template <auto Value> constexpr std::string_view spelled_value() { return __PRETTY_FUNCTION__; }
-template <class T> constexpr auto addresses_of_members() {
-  return std::apply([](auto&... one) { return std::tuple(&one...); }, tied(nowhere<T>.value));
+template <auto Value> constexpr char const* spelled_value() { return __PRETTY_FUNCTION__; }
+/// A std::tuple of pointers would cost compilers a megabyte for each field.
+template <std::size_t I, class T> struct numbered_address { T* of; };
+template <class, class... Ts> struct addresses;
+template <std::size_t... I, class... Ts>
+struct addresses<std::index_sequence<I...>, Ts...> : numbered_address<I, Ts>... {};
+template <std::size_t I, class T> constexpr address<T*> get_address(numbered_address<I, T> const& x) { return {x.of}; }
+template <class T>
+inline constexpr auto addresses_of_members = with_members(nowhere<T>.value, []<class... Ts>(Ts&... one) {
+  return addresses<std::index_sequence_for<Ts...>, Ts...>{{&one}...};
+});
+
+/// The name at the end: GCC writes {(& nowhere<T>.value.T::name)}], clang {&nowhere.value.name}], both &T::name].
+constexpr std::string_view last_name(std::string_view text) {
+  text = text.substr(0, text.find_last_not_of(")}]") + 1);
+  return text.substr(text.find_last_of(":.") + 1);
 }
+/// A name without what the compiler spells around it, which a program then does not keep.
+template <std::size_t N> struct letters {
+  char text[N];
+  constexpr explicit letters(std::string_view name) : text() {
+    for (std::size_t i = 0; i < N; ++i) text[i] = name[i];
+  }
+};
+template <auto Field>
+inline constexpr letters<last_name(spelled_value<Field>()).size()> letters_of(last_name(spelled_value<Field>()));
+/// The name of a field from its address, or from a pointer to it as a member.
+template <auto Field>
+inline constexpr std::string_view name_of_field(letters_of<Field>.text, sizeof letters_of<Field>.text);
 template <class T, std::size_t I>
-inline constexpr std::string_view spelled_member = spelled_value<address{std::get<I>(addresses_of_members<T>())}>();
+inline constexpr std::string_view member_name = name_of_field<get_address<I>(addresses_of_members<T>)>;
 #if defined(__clang__)
 #pragma clang diagnostic pop
 #endif
 
-/// The name at the end of the last braces: GCC writes (& nowhere<T>.value.T::name), clang &nowhere.value.name.
-constexpr std::string_view last_name(std::string_view text) {
-  text = text.substr(0, text.find_last_not_of(")", text.rfind('}') - 1) + 1);
-  return text.substr(text.find_last_of(":.") + 1);
-}
-template <class T, std::size_t I> inline constexpr std::string_view member_name = last_name(spelled_member<T, I>);
-
 /// Calls f(name, field) for each field of an aggregate.
 template <class T, class F> void each_member(T& x, F const& f) {
-  [&]<std::size_t... I>(std::index_sequence<I...>) {
-    [[maybe_unused]] auto const fields = tied(x);
-    (f(member_name<std::remove_cv_t<T>, I>, std::get<I>(fields)), ...);
-  }(std::make_index_sequence<count_fields<std::remove_cv_t<T>>()>{});
+  with_members(x, [&](auto&... one) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (f(member_name<std::remove_cv_t<T>, I>, one), ...);
+    }(std::index_sequence_for<decltype(one)...>{});
+  });
+}
+
+/// Whether a class gives the names of its fields itself.
+template <class T> concept lists_fields = requires(T& x) { x.each_field([](auto const&...) {}); };
+template <class T> concept has_names_of_fields = lists_fields<T> || has_known_fields<T>;
+/// Calls f(name, field) for each field that the class lists, or each of an aggregate.
+template <has_names_of_fields T, class F> void each_named_field(T& x, F const& f) {
+  if constexpr (lists_fields<T>) x.each_field(f);
+  else each_member(x, f);
 }
 
 template <class T> inline constexpr bool is_scoped = false;
@@ -149,7 +191,7 @@ inline constexpr bool is_scoped<T> = !std::is_convertible_v<T, std::underlying_t
 template <auto Value> constexpr std::string_view name_of_value() {
   std::string_view text = spelled_value<Value>();
   text = text.substr(text.find("= ") + 2);
-  text = text.substr(0, text.find_first_of(";]"));
+  text = text.substr(0, text.find(']'));
   text = text.substr(text.rfind(':') + 1);
   bool const is_number = text.find(')') != text.npos || (text[0] >= '0' && text[0] <= '9');
   return is_number ? "" : text;

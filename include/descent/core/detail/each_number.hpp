@@ -29,7 +29,7 @@ template <class T, class F> bool each_number(T const& x, F const& f) {
     for (auto const& one : x) all = each_number(one, f) && all;
     return all;
   } else if constexpr (has_known_fields<T>) {
-    return std::apply([&](auto const&... one) { return (each_number(one, f) && ... && true); }, tied(x));
+    return with_members(x, [&](auto const&... one) { return (each_number(one, f) && ... && true); });
   } else {
     return false;
   }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/version.hpp>
+#include <descent/core/detail/aggregate.hpp>
 
 #include <cstddef>
 #include <string>
@@ -10,11 +10,9 @@
 
 namespace descent::detail {
 
-template <auto Field> constexpr char const* spelled() { return __PRETTY_FUNCTION__; }
-
 /// "adamw::lr" for &descent::adamw::lr, as the compiler spells it.
 template <auto Field> std::string field_name() {
-  std::string_view const text = spelled<Field>();
+  std::string_view const text = spelled_value<Field>();
   std::size_t const end = text.find_last_of(']');
   int depth = 0, parts = 0;
   std::size_t begin = end;

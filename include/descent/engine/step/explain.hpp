@@ -7,6 +7,7 @@
 #include <descent/engine/step/owned.hpp>
 #include <descent/engine/step/terms.hpp>
 #include <descent/core/detail/containers.hpp>
+#include <descent/core/detail/policy_settings.hpp>
 #include <descent/report.hpp>
 
 #include <array>
@@ -90,6 +91,23 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
   return m;
 }
 
+/// "sgd: lr 0.1, momentum 0.9".
+template <class Rule> std::string explain_rule(Rule rule) {
+  std::string text;
+  each_setting(rule, "", [&](std::string const& name, auto const& x) {
+    text += (text.empty() ? ": " : ", ") + name + " " + text_of_setting(x);
+  });
+  return rule_name<Rule>() + text;
+}
+template <class P> std::string explain_policy(P const& policy) {
+  std::string text;
+  each_policy_setting(policy, [&](std::string const& name, auto const& x) {
+    text += (text.empty() ? ": " : ", ") + name + " " + text_of_setting(x);
+  });
+  if constexpr (has_hidden_settings<P>) text += ", and fields that cannot be read";
+  return name_of_policy<P>() + text;
+}
+
 template <class Plan>
 std::string explain(layout<typename Plan::value, typename Plan::gradient> const& where,
                     std::array<bool, Plan::slots> const& used,
@@ -158,17 +176,23 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
   if constexpr (Plan::zeroes || Plan::zeroes_own) text += "gradients are set to zero in the update\n";
   auto const scheduled_fields = [&]<class Rule>(std::type_identity<Rule>, char const* of) {
     each_scheduled_field<Rule>(std::type_identity<typename Plan::policies>{}, [&](auto field, std::int32_t) {
-      line("%s%s follows a schedule and must be %s, or the update is skipped", of, field.value.name,
-           field.value.allowed.text);
+      line("%s%s follows a schedule and must be %s, or the update is skipped", of,
+           std::string(field.value.name).c_str(), field.value.allowed.text);
     });
   };
   scheduled_fields(std::type_identity<typename Plan::rule>{}, "");
   if constexpr (Plan::has_matrices) scheduled_fields(std::type_identity<typename Plan::matrix_rule>{}, "matrix.");
   plain_vector<integer> counts(groups.size()), elements(groups.size());
   for (auto const& x : where.tensors) ++counts[std::size_t(x.group)], elements[std::size_t(x.group)] += x.count;
-  for (std::size_t g = 0; g < groups.size(); ++g)
+  for (std::size_t g = 0; g < groups.size(); ++g) {
     line("group %d: %lld parameters in %s%s", int(g), elements[g], tensors(std::size_t(counts[g])).c_str(),
          groups[g].frozen ? ", frozen" : "");
+    text += "  " + explain_rule(groups[g].rule) + "\n";
+  }
+  policies.each([&](auto const& policy) {
+    if constexpr (has_settings<std::remove_cvref_t<decltype(policy)>>) text += explain_policy(policy) + "\n";
+  });
+  if constexpr (Plan::has_matrices) text += "matrix rule " + explain_rule(get<kind::matrices>(policies).rule) + "\n";
   return text;
 }
 

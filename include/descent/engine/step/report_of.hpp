@@ -122,7 +122,7 @@ std::string cause_of([[maybe_unused]] Rule const& r, [[maybe_unused]] std::int64
         Rule usual = r;
         usual.*field = Rule{}.*field;
         if (has_sound_terms(usual, memory...))
-          return ", because " + std::string(range.name) + " is " + number(r.*field);
+          return ", because " + range.name(r) + " is " + number(r.*field);
       }
   }
   return "";

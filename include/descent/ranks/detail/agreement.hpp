@@ -12,6 +12,7 @@
 #include <descent/core/detail/containers.hpp>
 #include <descent/core/detail/each_number.hpp>
 #include <descent/core/detail/floating_point_mode.hpp>
+#include <descent/core/detail/policy_settings.hpp>
 #include <descent/version.hpp>
 
 #include <atomic>
@@ -158,19 +159,11 @@ template <class Rule> void add_field_facts(std::vector<std::string>& facts, std:
     facts.push_back(name + " " + of + " is " + text_of_setting(x));
   });
 }
-/// The same for a policy: its fields, or those of its schedule. The backend and where memory is are no settings of the
-/// training.
+/// The same for a policy.
 template <class P> void add_policy_facts(std::vector<std::string>& facts, P const& policy) {
-  std::string const of = "of " + rule_name<P>();
-  auto const add = [&](char const* name, auto x) { facts.push_back(name + (" " + of) + " is " + std::to_string(x)); };
-  using kind_of_policy = typename P::policy_kind;
-  if constexpr (is_one_of<kind_of_policy, kind::backend, kind::memory, kind::state_memory>) return;
-  else if constexpr (requires { policy.bucket_bytes; })
-    add("bucket_bytes", policy.bucket_bytes), add("agree_every", policy.updates_between);
-  else if constexpr (requires { policy.at_once; }) add("at_once", policy.at_once);
-  else if constexpr (requires { P::of_field(); })
-    add_field_facts(facts, "of the schedule of " + P::of_field(), policy.schedule);
-  else add_field_facts(facts, of, policy);
+  each_policy_setting(policy, [&](std::string const& name, auto const& x) {
+    facts.push_back(name + " of " + name_of_policy<P>() + " is " + text_of_setting(x));
+  });
 }
 /// All numbers in a rule, in one fact, if not all fields have names.
 template <class Rule>
