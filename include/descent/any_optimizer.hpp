@@ -3,8 +3,8 @@
 #pragma once
 
 #include <descent/any_elements.hpp>
-#include <descent/optimizer/erased.hpp>
-#include <descent/optimizer/optimizer_part.hpp>
+#include <descent/optimizer/detail/erased.hpp>
+#include <descent/optimizer/detail/optimizer_part.hpp>
 #include <descent/parameters.hpp>
 #include <descent/policies/loss_scale.hpp>
 #include <descent/report.hpp>

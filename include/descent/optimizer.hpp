@@ -4,7 +4,7 @@
 
 #include <descent/engine/host/engine.hpp>
 #include <descent/optimizer/checkpoint.hpp>
-#include <descent/optimizer/optimizer_traits.hpp>
+#include <descent/optimizer/detail/optimizer_traits.hpp>
 #include <descent/engine/step/explain.hpp>
 #include <descent/engine/step/layout.hpp>
 #include <descent/core/detail/containers.hpp>

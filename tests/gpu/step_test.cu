@@ -5,7 +5,7 @@
 
 #include <descent/cuda.cuh>
 #include <descent/engine/cuda/error.hpp>
-#include <descent/optimizer/engine.hpp>
+#include <descent/optimizer/detail/engine.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/policies/clip.hpp>
 #include <descent/policies/storage.hpp>

@@ -27,7 +27,7 @@ unit=$work/$(echo "$header" | tr / _).$suffix
 printf '#include <%s>\n#include <%s>\n' "$header" "$header" > "$unit"
 if "$@" "$unit" > "$unit.log" 2>&1; then echo "pass $header"; else echo "FAIL $header"; grep -m 5 -i error "$unit.log"; fi
 EOF
-(cd "$include" && find descent -name "*.$kind" ! -path '*/detail/*' ! -path '*/engine/*' ! -path '*/optimizer/*' $some | sort) |
+(cd "$include" && find descent -name "*.$kind" ! -path '*/detail/*' ! -path '*/engine/*' $some | sort) |
   xargs -P 2 -I{} sh "$work/one" $unit "$work" {} "$@" $mpi $warnings > "$work/report"
 cat "$work/report"
 grep -q '^pass' "$work/report" || { echo "there are no public *.$kind files in $include/descent"; exit 1; }

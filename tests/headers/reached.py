@@ -26,7 +26,7 @@ def reach(header, seen):
     return seen
 
 
-public = {str(p.relative_to(root)) for p in (root / "descent").rglob("*.hpp") if not {"detail", "engine", "optimizer", "comm", "adapters", "data", "io"} & set(p.parts)}
+public = {str(p.relative_to(root)) for p in (root / "descent").rglob("*.hpp") if not {"detail", "engine", "comm", "adapters", "data", "io"} & set(p.parts)}
 missed = public - reach("descent/descent.hpp", set())
 problems = [f"descent.hpp does not reach {h}" for h in sorted(missed - left_out)]
 problems += [f"{h} is reached, or not there: take it off the list" for h in sorted(left_out - missed)]

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 // The optimizer's interface: what it reports about itself, and how it handles invalid requests.
 #include <descent/cost.hpp>
-#include <descent/optimizer/engine.hpp>
+#include <descent/optimizer/detail/engine.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/average.hpp>

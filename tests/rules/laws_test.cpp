@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <descent/core/fields.hpp>
-#include <descent/optimizer/made_by.hpp>
+#include <descent/optimizer/detail/made_by.hpp>
 #include <descent/core/detail/each_number.hpp>
 #include <descent/parameters.hpp>
 

@@ -6,7 +6,7 @@
 #include <descent/io/detail/loading.hpp>
 #include <descent/io/detail/saving.hpp>
 #include <descent/io/detail/simple_parts.hpp>
-#include <descent/optimizer/optimizer_part.hpp>
+#include <descent/optimizer/detail/optimizer_part.hpp>
 #include <descent/io/load_options.hpp>
 #include <descent/optimizer.hpp>
 

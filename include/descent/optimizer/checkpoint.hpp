@@ -3,9 +3,9 @@
 #pragma once
 
 #include <descent/core/schedule.hpp>
-#include <descent/optimizer/made_by.hpp>
-#include <descent/optimizer/pieces.hpp>
-#include <descent/optimizer/state_views.hpp>
+#include <descent/optimizer/detail/made_by.hpp>
+#include <descent/optimizer/detail/pieces.hpp>
+#include <descent/optimizer/state.hpp>
 
 #include <array>
 #include <cstdint>

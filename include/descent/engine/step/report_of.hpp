@@ -121,8 +121,7 @@ std::string cause_of([[maybe_unused]] Rule const& r, [[maybe_unused]] std::int64
       if (auto const field = range.real) {
         Rule usual = r;
         usual.*field = Rule{}.*field;
-        if (has_sound_terms(usual, memory...))
-          return ", because " + range.name(r) + " is " + number(r.*field);
+        if (has_sound_terms(usual, memory...)) return ", because " + range.name(r) + " is " + number(r.*field);
       }
   }
   return "";

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/optimizer/run_part.hpp>
+#include <descent/optimizer/detail/run_part.hpp>
 #include <descent/io/detail/conversion.hpp>
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/engine/host/memory_check.hpp>
-#include <descent/optimizer/run_part.hpp>
+#include <descent/optimizer/detail/run_part.hpp>
 #include <descent/core/detail/block.hpp>
 #include <descent/parameters.hpp>
 #include <descent/training/loss_scaler.hpp>

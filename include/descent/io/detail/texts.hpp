@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/data/mapped_file.hpp>
-#include <descent/optimizer/run_part.hpp>
+#include <descent/optimizer/detail/run_part.hpp>
 #include <descent/core/detail/floating_point_mode.hpp>
 #include <descent/io/safetensors.hpp>
 

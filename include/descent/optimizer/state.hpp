@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/optimizer/optimizer_core.hpp>
-#include <descent/optimizer/pieces.hpp>
+#include <descent/optimizer/detail/optimizer_core.hpp>
+#include <descent/optimizer/detail/pieces.hpp>
 #include <descent/engine/step/explain.hpp>
 #include <descent/engine/step/owned.hpp>
 #include <descent/engine/step/passes.hpp>

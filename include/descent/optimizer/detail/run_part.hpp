@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/optimizer/pieces.hpp>
+#include <descent/optimizer/detail/pieces.hpp>
 #include <descent/backends/detail/run_memory.hpp>
 #include <descent/core/tensor_info.hpp>
 

@@ -4,7 +4,7 @@
 
 #include <descent/backends/host.hpp>
 #include <descent/core/rule.hpp>
-#include <descent/optimizer/largest_rate.hpp>
+#include <descent/optimizer/detail/largest_rate.hpp>
 #include <descent/engine/step/control_block.hpp>
 #include <descent/engine/step/layout.hpp>
 #include <descent/engine/step/owned.hpp>

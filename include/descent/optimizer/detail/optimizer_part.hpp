@@ -4,7 +4,7 @@
 
 #include <descent/core/fields.hpp>
 #include <descent/optimizer/checkpoint.hpp>
-#include <descent/optimizer/run_part.hpp>
+#include <descent/optimizer/detail/run_part.hpp>
 #include <descent/ranks/detail/agreement.hpp>
 #include <descent/core/detail/containers.hpp>
 

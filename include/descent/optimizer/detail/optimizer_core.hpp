@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/optimizer/optimizer_traits.hpp>
+#include <descent/optimizer/detail/optimizer_traits.hpp>
 #include <descent/engine/step/layout.hpp>
 #include <descent/engine/step/report_of.hpp>
 #include <descent/engine/step/terms.hpp>

@@ -4,7 +4,7 @@
 
 #include <descent/any_elements.hpp>
 #include <descent/core/fields.hpp>
-#include <descent/optimizer/run_part.hpp>
+#include <descent/optimizer/detail/run_part.hpp>
 #include <descent/policies/loss_scale.hpp>
 #include <descent/report.hpp>
 
