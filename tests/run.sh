@@ -60,7 +60,8 @@ finish() {
 
 echo "Building in $build"
 mkdir -p "$build"
-# what an earlier run left
+# what an earlier run left; a program has been where the folder of its tests is now
+[ ! -f "$build/tests/ranks" ] || rm -f "$build/tests/ranks"
 rm -f "$build/not_chosen" "$build/build.log" "$build/test.log" "$build/software.log" "$build/meson-logs/testlog.json" \
   "$build/failures.log"
 options=--reconfigure compiler='' linker=
