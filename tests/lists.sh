@@ -1,6 +1,6 @@
 #!/bin/sh
 # usage: lists.sh tests-folder [--quick sources of the suite quick... --] listed sources...
-# Fails if a test source is in no list of tests/meson.build, if the header of a simple rule has more than 40 lines of
+# Fails if a test source is in no list of a meson.build of tests/, if the header of a simple rule has more than 40 lines of
 # code, if a rule has no mutant or no row in support/rows_*.hpp (the tests of every rule use these rows), if the code
 # that a mutant changes no longer exists, if operators.py makes a change that is none, or, with --quick, if tests of that
 # suite must notice fewer than 95 % of the mutants.
@@ -16,7 +16,7 @@ for source in $(find . \( -name '*_test.cpp' -o -name '*_test.cu' -o -path './cu
     -o -path './contract/*.c*' \) | sed 's,^\./,,' | sort); do
   case " $* " in
     *" $source "*) ;;
-    *) echo "tests/$source is in no list of tests/meson.build"; status=1 ;;
+    *) echo "tests/$source is in no list of a meson.build of tests/"; status=1 ;;
   esac
 done
 

@@ -12,7 +12,7 @@
 #
 # DESCENT_BUILD names the build folder. DESCENT_CUDA_SIMULATOR names a folder with a program cudasim-run, a CUDA device in
 # software, which takes the place of a missing GPU. With ccache, nothing is compiled twice, not even in another clone.
-# `python3 tests/times.py build` says where the time went.
+# `python3 tests/times.py build` says where the time went. If something fails, failures.log in the build folder says what.
 cd "$(dirname "$0")/.." || exit 1
 software=  # the process that runs tests on the device in software
 trap '[ -z "$software" ] || kill "$software"; exit 130' HUP INT TERM
@@ -46,13 +46,19 @@ simulator=${DESCENT_CUDA_SIMULATOR:+$(cd "$DESCENT_CUDA_SIMULATOR" 2>/dev/null &
 export CCACHE_BASEDIR="${CCACHE_BASEDIR-$PWD}" CCACHE_NOHASHDIR="${CCACHE_NOHASHDIR-1}" CCACHE_DEPEND="${CCACHE_DEPEND-1}"
 export OMP_WAIT_POLICY="${OMP_WAIT_POLICY-passive}"
 passed=0 failed=0 skipped=0
+failures() {  # what did not build, and what failed tests wrote
+  [ -f "$build/build.log" ] || tail -n 40 "$build/setup.log"
+  grep -vE '^\[|^ninja: ' "$build/build.log" | head -n 200
+  grep -vE '^ *[0-9]+/[0-9]+ .* (OK|SKIP) ' "$build/test.log"
+  grep -v '^pass ' "$build/software.log"
+}
 finish() {
   [ ! -f "$build/not_chosen" ] || case $tier in
     quick) sed 's/^/`sh tests\/run.sh --all` adds /' "$build/not_chosen" ;;
     names) sed 's/^/Not run: /' "$build/not_chosen" ;;
     rest) sed 's/^/Run by `sh tests\/run.sh`: /' "$build/not_chosen" ;;
   esac
-  [ "$failed" -eq 0 ] || python3 tests/failures.py "$build" > "$build/failures.log"
+  [ "$failed" -eq 0 ] || failures > "$build/failures.log" 2> /dev/null
   echo "$tier: $passed passed, $failed failed, $skipped skipped"
   [ "$failed" -eq 0 ]
   exit
@@ -60,7 +66,8 @@ finish() {
 
 echo "Building in $build"
 mkdir -p "$build"
-# what an earlier run left
+# what an earlier run left; a program has been where the folder of its tests is now
+[ ! -f "$build/tests/ranks" ] || rm -f "$build/tests/ranks"
 rm -f "$build/not_chosen" "$build/build.log" "$build/test.log" "$build/software.log" "$build/meson-logs/testlog.json" \
   "$build/failures.log"
 options=--reconfigure compiler='' linker=

@@ -18,9 +18,9 @@ many = int(sys.argv[2]) if len(sys.argv) > 2 else 20
 kinds = [("examples, nvcc", r"examples/.*(_cuda|\.cu\.)"), ("examples, host", r"examples/"),
          ("architectures", r"\.(cubin|ptx|fatbin)$|tests/cuda"), ("NCCL programs", r"nccl"),
          ("device programs", r"\.cu\.o$|tests/gpu"), ("benchmarks", r"bench"),
-         ("thread sanitizer", r"tests/(tsan|thread)_"), ("address sanitizer", r"tests/(asan|sanitized)_"),
-         ("families of rules", r"tests/((rules_)?(converge|laws|packs|sizes|steps|stochastic|storage|systems)_)"),
-         ("precompiled headers", r"\.gch"), ("MPI", r"mpi"), ("rules", r"tests/(rules|references)"),
+         ("thread sanitizer", r"tests/(units/)?thread_"), ("address sanitizer", r"tests/(units/)?sanitized_"),
+         ("families of rules", r"tests/(units/)?(laws|resumed|storage)_"),
+         ("precompiled headers", r"\.gch"), ("MPI", r"mpi"), ("rules", r"tests/(units/)?references"),
          ("machine", r"tests/")]
 
 

@@ -33,16 +33,16 @@ out=${out:-$build/results}
 mkdir -p "$build" "$out" || exit 1
 
 [ $set != rules ] || systems=rules
-programs='tests/bench_loop tests/bench_oracle tests/bench_eigen'
-for system in $(echo "$systems" | tr , ' '); do programs="$programs tests/bench_$system"; done
-[ -z "$loader" ] || programs=tests/bench_loader
+programs='tests/benchmarks/bench_loop tests/benchmarks/bench_oracle tests/benchmarks/bench_eigen'
+for system in $(echo "$systems" | tr , ' '); do programs="$programs tests/benchmarks/bench_$system"; done
+[ -z "$loader" ] || programs=tests/benchmarks/bench_loader
 echo "Building in $build"
 configured=
 [ ! -f "$build/build.ninja" ] || configured=--reconfigure
 meson setup $configured "$build" > "$build/setup.log" 2>&1 || { cat "$build/setup.log"; exit 1; }
 ninja -C "$build" $programs > "$build/build.log" 2>&1 || { cat "$build/build.log"; exit 1; }
 
-peers="loop=$build/tests/bench_loop eigen=$build/tests/bench_eigen"
+peers="loop=$build/tests/benchmarks/bench_loop eigen=$build/tests/benchmarks/bench_eigen"
 notes='ensmallen does not take part: Debian 12 has no package of it, and PyPI only bindings for Python, in double'
 case $set in
   huge) peers= ;;
@@ -59,7 +59,7 @@ if [ -n "$loader" ]; then
     set -- --note 'PyTorch is not installed, so it does not take part' "$@"
   fi
   file=$out/loader.json
-  python3 tests/benchmarks/loader.py --set $set --contestant "descent=$build/tests/bench_loader" --work "$build/work" \
+  python3 tests/benchmarks/loader.py --set $set --contestant "descent=$build/tests/benchmarks/bench_loader" --work "$build/work" \
     --out "$file" --command "$command" "$@"
   status=$?
   [ -f "$file" ] || exit 1
@@ -74,7 +74,7 @@ trap 'rm -f "$arguments"' EXIT
     name=descent
     [ $first = yes ] || name=descent_$system
     first=no
-    echo "$name=$build/tests/bench_$system"
+    echo "$name=$build/tests/benchmarks/bench_$system"
   done
   for peer in $peers; do echo "$peer"; done
   if [ $torch != no ] && [ -f "$build/torch/ready" ]; then
@@ -87,7 +87,7 @@ trap 'rm -f "$arguments"' EXIT
 [ $torch = no ] || [ -f "$build/torch/ready" ] || notes="$notes; PyTorch is not installed, so it does not take part"
 [ $set != quick ] || set -- --least 3 --most 3 --seconds 1 "$@"
 while read -r contestant; do set -- "$@" --contestant "$contestant"; done < "$arguments"
-python3 tests/benchmarks/drive.py --set $set --oracle "$build/tests/bench_oracle" --work "$build/work" \
+python3 tests/benchmarks/drive.py --set $set --oracle "$build/tests/benchmarks/bench_oracle" --work "$build/work" \
   --out "$out/$set.json" --note "$notes" "$@"
 status=$?
 [ -f "$out/$set.json" ] || exit 1
