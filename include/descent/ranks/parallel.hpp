@@ -7,7 +7,7 @@
 #include <descent/core/precision.hpp>
 #include <descent/ranks/detail/host_ranks.hpp>
 #include <descent/engine/step/collective_sums.hpp>
-#include <descent/engine/step/single.hpp>
+#include <descent/engine/step/gradient_reduction.hpp>
 
 #include <cstdint>
 #include <stdexcept>

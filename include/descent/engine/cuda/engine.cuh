@@ -7,7 +7,7 @@
 #include <descent/engine/cuda/addresses.cuh>
 #include <descent/engine/cuda/storage.cuh>
 #include <descent/engine/cuda/waiting.cuh>
-#include <descent/engine/step/stage.hpp>
+#include <descent/engine/step/no_matrices.hpp>
 #include <descent/engine/step/sending.hpp>
 #include <descent/core/detail/containers.hpp>
 
@@ -29,7 +29,7 @@ template <class Plan> class cuda_engine {
   cuda_storage<Plan> storage;
   cuda_ranks<Plan> ranks;  // destroyed before the memory that its kernels read
   cuda_model<Plan> model;
-  stage_of<Plan, cuda_matrices<Plan>> matrices;
+  matrices_of<Plan, cuda_matrices<Plan>> matrices;
 
   cuda_engine(tensors const& where, plain_vector<entry> const& groups, typename Plan::policies const& policies,
               std::array<bool, Plan::slots> const& used, cuda const& backend)

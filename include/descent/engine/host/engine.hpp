@@ -7,7 +7,7 @@
 #include <descent/engine/host/memory_check.hpp>
 #include <descent/engine/host/passes.hpp>
 #include <descent/engine/host/scaler.hpp>
-#include <descent/engine/step/stage.hpp>
+#include <descent/engine/step/no_matrices.hpp>
 #include <descent/engine/step/control_block.hpp>
 #include <descent/core/detail/containers.hpp>
 
@@ -34,7 +34,7 @@ template <class Plan, class System> class host_engine {
   host_storage<Plan, System> storage{control, ranks, rows};
   host_gradients<Plan, System> gradients{control, storage, ranks};
   host_passes<Plan, System> passes{control, storage};
-  stage_of<Plan, host_matrices<Plan, System>> matrices;
+  matrices_of<Plan, host_matrices<Plan, System>> matrices;
 
   host_engine(tensors const& where, plain_vector<entry> const& groups, typename Plan::policies const& policies,
               std::array<bool, Plan::slots> const& used, host<System> const&)

@@ -2,11 +2,17 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/core/policy.hpp>
 #include <descent/parameters.hpp>
-#include <descent/engine/step/single.hpp>
 
 #include <type_traits>
 
+namespace descent {
+
+/// One rank. The default; it adds no code. ranks/parallel.hpp has the policies for several.
+struct single { using policy_kind = kind::parallel; };
+
+}  // namespace descent
 namespace descent::detail {
 
 /// How ranks share tensors; ranks/parallel.hpp defines it.

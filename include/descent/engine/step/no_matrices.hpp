@@ -31,6 +31,7 @@ template <class Plan> class cuda_matrices : public no_matrices {
   static_assert(!Plan::has_matrices, "matrices on CUDA: #include <descent/matrices/cuda.cuh>, and link cuBLAS");
 };
 
-template <class Plan, class Stage> using stage_of = std::conditional_t<Plan::has_matrices, Stage, no_matrices>;
+/// The part of an engine for matrices, or no_matrices.
+template <class Plan, class Part> using matrices_of = std::conditional_t<Plan::has_matrices, Part, no_matrices>;
 
 }  // namespace descent::detail
