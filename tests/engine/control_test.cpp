@@ -536,20 +536,20 @@ TEST_CASE("the terms of update t: the average's weights, lookahead's pull, noise
   for (int t = 1; t <= 9; ++t) {
     CAPTURE(t);
     if (t <= 4) {
-      CHECK(plain.terms(t).average.take == plain_takes[t - 1]);
-      CHECK(plain.terms(t).average.keep == 1 - plain_takes[t - 1]);
-      CHECK(corrected.terms(t).average.take == corrected_takes[t - 1]);
+      CHECK(plain.terms(t).of<ds::ema>().take == plain_takes[t - 1]);
+      CHECK(plain.terms(t).of<ds::ema>().keep == 1 - plain_takes[t - 1]);
+      CHECK(corrected.terms(t).of<ds::ema>().take == corrected_takes[t - 1]);
     }
-    CHECK(mean.terms(t).average.take == mean_takes[t - 1]);
-    CHECK(mean.terms(t).average.keep == 1 - mean_takes[t - 1]);
-    CHECK(of(ds::lookahead{.k = 3, .alpha = 0.25}).terms(t).lookahead.alpha == (t % 3 == 0 ? 0.25 : 0));
+    CHECK(mean.terms(t).of<ds::swa>().take == mean_takes[t - 1]);
+    CHECK(mean.terms(t).of<ds::swa>().keep == 1 - mean_takes[t - 1]);
+    CHECK(of(ds::lookahead{.k = 3, .alpha = 0.25}).terms(t).of<ds::lookahead>().alpha == (t % 3 == 0 ? 0.25 : 0));
   }
   ds::gradient_noise const noise{.eta = 4, .gamma = 2, .seed = 99};
   auto const k = whole_of<float>(noise, ds::stochastic_rounding{77}, ds::clip_value{0.5}).terms(2);
-  CHECK(k.noise == 1);  // 2 / (1 + 1)
+  CHECK(k.of<ds::gradient_noise>().deviation == 1);  // 2 / (1 + 1)
   CHECK(k.noise_seed == 99);
   CHECK(k.rounding_seed == 77);
-  CHECK(k.limit == 0.5);
+  CHECK(k.of<ds::clip_value>().c == 0.5);
   CHECK(k.t == 2);
 }
 

@@ -281,7 +281,7 @@ TEST_CASE("a value and its remainder are the float to the bit, the value its nea
 
 TEST_CASE("the rule sees g * factor, then the value clip on both sides; gradients are set to zero") {
   packets<float, float, ds::static_loss_scale, ds::clip_value, ds::zero_grad> p;
-  p.step.limit = 1;
+  p.step.of<ds::clip_value>().c = 1;
   p.update(0.5f);
   for (int i = 8; i < 16; ++i) {
     float const g = std::clamp(0.5f * float(i - 11), -1.f, 1.f);
@@ -295,8 +295,8 @@ TEST_CASE("the rule sees g * factor, then the value clip on both sides; gradient
 
 TEST_CASE("noise is drawn for this step, seed and element, and added after the value clip") {
   packets<float, float, ds::gradient_noise, ds::clip_value> p;
-  p.step.limit = 1;
-  p.step.noise = 0.5f;
+  p.step.of<ds::clip_value>().c = 1;
+  p.step.of<ds::gradient_noise>().deviation = 0.5f;
   p.step.t = 7;
   p.step.noise_seed = 3;
   p.update();
@@ -336,7 +336,7 @@ TEST_CASE("value, slow weights and state are rounded with random numbers of thei
     CHECK(widen<float>(p.seen[8 + j]) == rounded(0.1f, of_state, j));
     CHECK(widen<float>(p.slow[8 + j]) == before);
   }
-  p.step.lookahead.alpha = 0.5f;
+  p.step.of<ds::lookahead>().alpha = 0.5f;
   packets<half, float, ds::states<half>, ds::stochastic_rounding, ds::lookahead> const old = p;
   packets<half, float, ds::states<half>, ds::stochastic_rounding, ds::lookahead> lanes = p;
   p.update();
@@ -356,7 +356,7 @@ TEST_CASE("a value beside a master is rounded with random numbers that nothing e
   p.start();
   p.step.t = 9;
   p.step.rounding_seed = 5;
-  p.step.average.take = 1;
+  p.step.of<ds::ema>().take = 1;
   for (float& g : p.gradient) g = -0x1.01p-20f;  // the master rounds to multiples of 2^-27, the value of 2^-24
   for (int i = 0; i < 16; ++i) p.master[i] = narrow<bfloat16>(0x1p-24f * (1 + 0.125f * float(i)));
   auto lanes = p;
@@ -388,8 +388,8 @@ TEST_CASE("what is owned starts as the value, and the average takes the value as
   }
   float before[16];
   std::copy(p.average, p.average + 16, before);
-  p.step.average.keep = 0.75f;
-  p.step.average.take = 0.25f;
+  p.step.of<ds::ema>().keep = 0.75f;
+  p.step.of<ds::ema>().take = 0.25f;
   p.update();
   for (int i = 8; i < 16; ++i) CHECK(p.average[i] == 0.75f * before[i] + 0.25f * widen<float>(p.value[i]));
 }
