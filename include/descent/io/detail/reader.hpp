@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/io/detail/kept_pieces.hpp>
+#include <descent/io/detail/conversion.hpp>
 #include <descent/io/detail/writer.hpp>
 #include <descent/core/detail/block.hpp>
 #include <descent/io/load_options.hpp>
