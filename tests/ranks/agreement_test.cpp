@@ -82,6 +82,7 @@ template <class Make> void differ(std::string const& says, Make const& make) {
   CHECK(text.find(says) != std::string::npos);
   CHECK(text.find(" (rank 0, 2); ") != std::string::npos);
   CHECK(text.ends_with(" (rank 1)"));
+  CHECK(text.find("descent::detail") == std::string::npos);
   for (int r = 0; r < team; ++r) CHECK(starts[std::size_t(r)].value[0] == float(r));
 }
 

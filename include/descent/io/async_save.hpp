@@ -62,8 +62,8 @@ class async_save {
       throw std::logic_error("async_save: process " + std::to_string(::getpid()) +
                              " cannot wait: the thread that writes is one of process " + std::to_string(home_.id()) +
                              ", from which fork() made this one");
-    auto const team = *std::exchange(team_, std::nullopt);
-    detail::finish_save(team, files_, *image_, [this] { return writing_.get(); });
+    auto const job = *std::exchange(job_, std::nullopt);
+    detail::finish_save(job, files_, *image_, [this] { return writing_.get(); });
     image_.reset(), parts_.clear();
   }
   /// Whether a save has not been waited for.
@@ -74,17 +74,17 @@ class async_save {
 
   void start(std::string const& path, std::vector<detail::named_part> parts, text_map const& texts = {}) {
     wait();
-    detail::run_team const team(parts);
-    auto prepared = detail::prepare_save(team, path, parts, texts);
+    detail::job_ranks const job(parts);
+    auto prepared = detail::prepare_save(job, path, parts, texts);
     auto& image = prepared.first;
     files_ = std::move(prepared.second);
     if (!image.divided() && files_.rank != 0) image.entries.clear();
     std::vector<detail::sole_function<>> copied;
-    team.meet([&] {
+    job.meet([&] {
       copied = snapshot(image);
       return std::string();
     });
-    image_ = std::move(image), parts_ = std::move(parts), team_ = team;
+    image_ = std::move(image), parts_ = std::move(parts), job_ = job;
     writing_ = std::async(std::launch::async, [this, copied = std::move(copied)] {
       for (auto const& wait_for : copied) wait_for();
       if (image_->divided()) return files_.write_part(*image_);
@@ -130,7 +130,7 @@ class async_save {
   std::optional<detail::run_image> image_;
   detail::run_files files_{};
   std::vector<detail::named_part> parts_;
-  std::optional<detail::run_team> team_;
+  std::optional<detail::job_ranks> job_;
   std::future<std::string> writing_;
 };
 

@@ -66,18 +66,18 @@ class checkpoints {
   /// checkpoint of a later step (as after going back: see remove_after()), or if the ranks give another step or metric.
   template <class... Parts> void save(std::int64_t step, std::optional<double> metric, Parts&&... parts) {
     auto const all = detail::make_parts(parts...);
-    detail::run_team const team(all);
-    detail::save_run(prepare(team, step, metric), all, texts(metric));
-    if (team.rank() == 0) remove_others();
+    detail::job_ranks const job(all);
+    detail::save_run(prepare(job, step, metric), all, texts(metric));
+    if (job.rank() == 0) remove_others();
   }
   /// Saves in the background. What is not to be kept is removed at the next save.
   template <class... Parts>
   void save(async_save& by, std::int64_t step, std::optional<double> metric, Parts&&... parts) {
     by.wait();
     auto all = detail::make_parts(parts...);
-    detail::run_team const team(all);
-    std::string const path = prepare(team, step, metric);
-    if (team.rank() == 0) remove_others();
+    detail::job_ranks const job(all);
+    std::string const path = prepare(job, step, metric);
+    if (job.rank() == 0) remove_others();
     by.start(path, std::move(all), texts(metric));
   }
   /// Removes all checkpoints of later steps, damaged ones too: call it after loading an earlier one, to go on from
@@ -176,10 +176,10 @@ class checkpoints {
   }
 
   /// The path of a checkpoint, in a folder that is there.
-  std::string prepare(detail::run_team const& team, std::int64_t step, std::optional<double> metric) const {
-    auto const of_ranks = team.meet([&] {
+  std::string prepare(detail::job_ranks const& job, std::int64_t step, std::optional<double> metric) const {
+    auto const of_ranks = job.meet([&] {
       detail::require(step >= 0, "checkpoints", "the step", "at least 0", step);
-      if (team.rank() == 0) refuse_later(step);
+      if (job.rank() == 0) refuse_later(step);
       std::filesystem::create_directories(folder_);
       std::string const of_metric = !metric ? "" : is_nan(*metric) ? "NaN" : detail::text_of_setting(*metric);
       return "step " + std::to_string(step) + (metric ? " with metric " + of_metric : "");

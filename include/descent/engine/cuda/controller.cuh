@@ -113,8 +113,8 @@ template <class Plan> class device_controller {
   /// Marks the collective as finished on this rank.
   __device__ void leave_collective() const {
     if constexpr (Plan::parallel) {
-      auto const& team = get<kind::parallel>(w.policies);
-      if (threadIdx.x == 0) leave(*team.progress, *team.now);
+      auto const& parallel = get<kind::parallel>(w.policies);
+      if (threadIdx.x == 0) leave(*parallel.progress, *parallel.now);
     }
     if constexpr (Plan::splits && Plan::measures)
       if (threadIdx.x == 0) leave(*v.model.progress, *v.model.calls, v.met());

@@ -174,7 +174,7 @@ template <class Plan> struct device_view {
   double* partial;            // [sum][chunk]: those of the norm if measured, then the rule's
   double* totals;             // [sum][tensor], the same sums
   extra_view<Plan> extra;
-  rank_view<Plan> team;
+  rank_view<Plan> ranks;
   row_clip_view<Plan> clipped = {};
   given_view<Plan> given = {};
   model_view<Plan> model = {};
@@ -209,15 +209,15 @@ template <class Plan> struct device_view {
   template <class Typed = Plan> __device__ buffers<Typed> of(std::int32_t tensor) const {
     auto const t = tensors[tensor];
     std::int64_t at = t.arena;  // in the owned buffers
-    if constexpr (Plan::shards) at = team.arena_offsets[tensor](t.arena);
+    if constexpr (Plan::shards) at = ranks.arena_offsets[tensor](t.arena);
     buffers<Typed> x{static_cast<typename Typed::value*>(t.value),
                      static_cast<typename Typed::gradient*>(t.gradient), nullptr, {}, {}};
-    if constexpr (Plan::parallel && Plan::overlaps) x.gradient = team.sum + team.arena_offsets[tensor](t.arena);
-    else if constexpr (Plan::parallel) x.gradient = team.sum + at;
-    if constexpr (Plan::adds_when_read) x.sent = {team.sent.first + at, team.sent.stride, team.sent.ranks};
+    if constexpr (Plan::parallel && Plan::overlaps) x.gradient = ranks.sum + ranks.arena_offsets[tensor](t.arena);
+    else if constexpr (Plan::parallel) x.gradient = ranks.sum + at;
+    if constexpr (Plan::adds_when_read) x.sent = {ranks.sent.first + at, ranks.sent.stride, ranks.sent.ranks};
     if constexpr (Plan::shards)
-      x.value = staged<typename Typed::value>(team.values,
-                                              (Plan::has_matrices ? team.value_offsets : team.arena_offsets)[tensor],
+      x.value = staged<typename Typed::value>(ranks.values,
+                                              (Plan::has_matrices ? ranks.value_offsets : ranks.arena_offsets)[tensor],
                                               t.arena, Plan::largest_value);
     if constexpr (Plan::clips_rows)
       if (row_pieces const& rows = clipped.of[number_of(tensor)]; rows.units)
@@ -226,7 +226,7 @@ template <class Plan> struct device_view {
     else x.master = x.value;
     if constexpr (Plan::has_extras) x.extra = extra.buffers.template from<Typed>(at, t.arena);
     if constexpr (Plan::has_extras && Plan::splits) x.extra.shift = model.element_shift[tensor];
-    if constexpr (Plan::shards && Plan::has_matrices) at = team.rule_offsets[tensor](t.arena);
+    if constexpr (Plan::shards && Plan::has_matrices) at = ranks.rule_offsets[tensor](t.arena);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((x.slot[I] = has_optional_state<rule> && !slot[I] ? nullptr
                                                          : static_cast<typename Plan::template slot<I>*>(slot[I]) + at),
@@ -237,7 +237,7 @@ template <class Plan> struct device_view {
   }
   /// The i-th chunk that this rank updates.
   __device__ std::int64_t own_chunk(std::int64_t i) const {
-    if constexpr (Plan::shards) return team.chunks[i];
+    if constexpr (Plan::shards) return ranks.chunks[i];
     else return i;
   }
 

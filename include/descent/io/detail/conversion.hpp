@@ -6,13 +6,16 @@
 #include <descent/core/precision.hpp>
 #include <descent/core/detail/floating_point_mode.hpp>
 #include <descent/core/tensor_info.hpp>
+#include <descent/optimizer/detail/run_part.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 
-/// Conversions between the floating-point types of files.
+/// What a piece takes if a file has it in another floating-point type, or has only the value that it follows.
 namespace descent::detail {
 
 /// Converts elements of one floating-point type to another one, rounding to nearest whatever the mode of the thread.
@@ -46,5 +49,20 @@ inline std::int64_t convert_elements(dtype from, std::span<std::byte const> byte
   return convert_elements<bfloat16>(from, bytes, to);
 }
 inline bool is_floating(dtype t) { return t == dtype::f64 || t == dtype::f32 || t == dtype::f16 || t == dtype::bf16; }
+
+/// The name of the parameter of which this piece is a copy, or the bits that its value lacks; else empty.
+inline std::string value_followed_by(std::string const& piece) {
+  auto const dot = std::min(piece.rfind('.'), piece.size());
+  std::string const last = piece.substr(dot);
+  return last == ".master" || last == ".slow" || last == ".remainder" ? piece.substr(0, dot) : "";
+}
+/// Fills such a piece, which a file does not have, from the value that is loaded.
+inline void fill_from_value(run_piece const& value, std::span<std::byte const> loaded, run_piece const& piece,
+                            std::byte* to) {
+  std::size_t const size = descent::bytes_of(value.type);
+  if (piece.type == dtype::u16) std::memset(to, 0, piece.bytes());
+  else convert_elements(value.type, loaded.subspan(std::size_t(piece.begin - value.begin) * size,
+                                                   std::size_t(piece.count) * size), piece.type, to);
+}
 
 }  // namespace descent::detail

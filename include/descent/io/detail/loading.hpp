@@ -15,19 +15,19 @@ namespace descent::detail {
 
 inline load_report load_run(std::string const& path, load_options const& options,
                             std::vector<named_part> const& parts) {
-  run_team const team(parts);
-  run_loading loading(path, options, parts, team);
+  job_ranks const job(parts);
+  run_loading loading(path, options, parts, job);
   auto const done = [](auto const& f) { return [&f] { return f(), std::string(); }; };
   auto const prepare = [&] {
     auto const list = [&] { loading.list(); };
-    team.meet(done(list));
-    auto const files = team.meet_after([&] { return loading.read(), loading.hash(); });
+    job.meet(done(list));
+    auto const files = job.meet_after([&] { return loading.read(), loading.hash(); });
     for (std::size_t r = 1; r < files.size(); ++r)
       if (files[r] != files[0])
         throw std::runtime_error(path + ": rank " + std::to_string(r) + " has read another file than rank 0");
     return loading.step();
   };
-  auto const steps = team.meet_in_model(prepare);
+  auto const steps = job.meet_in_model(prepare);
   for (std::size_t r = 1; r < steps.size(); ++r)
     if (steps[r] != steps[0])
       throw std::invalid_argument(path + ": rank " + std::to_string(r) + " of the model loads step " + steps[r] +
@@ -35,17 +35,17 @@ inline load_report load_run(std::string const& path, load_options const& options
   auto const take_refusable = [&] {
     std::size_t most = 0;
     auto const parts_left = loading.refusable();
-    for (auto const& marks : team.meet([&] { return loading.check(), std::string(parts_left.size(), '.'); }))
+    for (auto const& marks : job.meet([&] { return loading.check(), std::string(parts_left.size(), '.'); }))
       most = std::max(most, marks.size());
     // One by one: a part, such as a loader, may meet those of other ranks, which must all have come this far.
     for (std::size_t i = 0; i < most; ++i)
-      team.meet(done([&] {
+      job.meet(done([&] {
         if (i < parts_left.size()) loading.take(parts_left[i]);
       }));
     return std::string();
   };
   try {
-    team.meet_in_model(take_refusable);
+    job.meet_in_model(take_refusable);
   } catch (...) {
     loading.undo();
     throw;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/io/detail/kept_pieces.hpp>
+#include <descent/io/detail/conversion.hpp>
 #include <descent/io/detail/writer.hpp>
 #include <descent/core/detail/block.hpp>
 #include <descent/io/load_options.hpp>
@@ -116,9 +116,9 @@ class saved_run {
 class run_loading {
  public:
   run_loading(std::string const& path, load_options const& options, std::vector<named_part> const& parts,
-              run_team const& team)
-      : path_(path), options_(options), parts_(parts), rank_(team.rank()), ranks_(team.ranks()),
-        in_model_(team.place_in_model()) {}
+              job_ranks const& job)
+      : path_(path), options_(options), parts_(parts), rank_(job.rank()), ranks_(job.ranks()),
+        in_model_(job.place_in_model()) {}
 
   /// Lists what the parts want.
   void list() { entries_ = entries_of(parts_, rank_, ranks_); }

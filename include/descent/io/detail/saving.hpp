@@ -78,7 +78,7 @@ struct common_prints {
 };
 
 /// Finds what is to be saved, on all ranks.
-inline std::pair<run_image, run_files> prepare_save(run_team const& team, std::string const& path,
+inline std::pair<run_image, run_files> prepare_save(job_ranks const& job, std::string const& path,
                                                     std::vector<named_part> const& parts, text_map const& texts) {
   std::optional<run_image> image;
   std::vector<std::string> tags;
@@ -86,14 +86,14 @@ inline std::pair<run_image, run_files> prepare_save(run_team const& team, std::s
   auto const target = behind_links(path, later);
   auto const prepare = [&] {
     common_prints prints;
-    tags = team.meet([&] {
+    tags = job.meet([&] {
       std::error_code none;
       if (std::filesystem::is_directory(path, none))  // before parts are written beside it
         throw std::runtime_error(path + ": cannot be written: " + system_message(EISDIR));
-      image.emplace(parts, team.rank(), team.ranks());
+      image.emplace(parts, job.rank(), job.ranks());
       for (auto const& [key, text] : texts) image->texts[key] = text;
-      if (auto const place = team.place_in_model(); !place.empty()) image->texts["model_rank"] = place;
-      if (team.ranks() > 1) prints = common_prints(*image);
+      if (auto const place = job.place_in_model(); !place.empty()) image->texts["model_rank"] = place;
+      if (job.ranks() > 1) prints = common_prints(*image);
       return random_tag() + hash_text(hash_of(target.filename().string())) + prints.hashes;
     });
     for (std::size_t r = 1; r < tags.size(); ++r)
@@ -105,24 +105,24 @@ inline std::pair<run_image, run_files> prepare_save(run_team const& team, std::s
     std::error_code none;
     return std::filesystem::absolute(target, none).lexically_normal().string();
   };
-  auto const paths = team.meet_in_model(prepare);
+  auto const paths = job.meet_in_model(prepare);
   for (std::size_t r = 0; r < paths.size(); ++r)
     for (std::size_t before = 0; before < r; ++before)
       if (paths[before] == paths[r])
         throw std::invalid_argument("save_file: ranks " + std::to_string(before) + " and " + std::to_string(r) +
                                     " of a model save to one path, " + paths[r] + ": each has a file of its own");
-  return {std::move(*image), {target, tags[0].substr(0, hash_digits), team.rank(), team.ranks()}};
+  return {std::move(*image), {target, tags[0].substr(0, hash_digits), job.rank(), job.ranks()}};
 }
 
 /// Waits until all ranks have done their `first`, which is write_first(), then makes the save valid.
-inline void finish_save(run_team const& team, run_files const& files, run_image const& image,
+inline void finish_save(job_ranks const& job, run_files const& files, run_image const& image,
                         std::function<std::string()> const& first) {
   auto const undo = [&] {
     if (files.rank == 0 && image.divided()) files.remove_parts();
   };
-  auto const hashes = team.meet_after(first, undo);
+  auto const hashes = job.meet_after(first, undo);
   if (!image.divided()) return;
-  team.meet_after(
+  job.meet_after(
       [&] {
         if (files.rank == 0) files.write_main(image, hashes);
         return std::string();
@@ -131,11 +131,11 @@ inline void finish_save(run_team const& team, run_files const& files, run_image 
 }
 
 inline void save_run(std::string const& path, std::vector<named_part> const& parts, text_map const& texts = {}) {
-  run_team const team(parts);
-  auto const prepared = prepare_save(team, path, parts, texts);
+  job_ranks const job(parts);
+  auto const prepared = prepare_save(job, path, parts, texts);
   run_image const& image = prepared.first;
   run_files const& files = prepared.second;
-  finish_save(team, files, image, [&] { return files.write_first(image); });
+  finish_save(job, files, image, [&] { return files.write_first(image); });
 }
 
 }  // namespace descent::detail

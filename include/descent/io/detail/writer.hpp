@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/io/detail/folder.hpp>
-#include <descent/io/detail/team.hpp>
+#include <descent/io/detail/job_ranks.hpp>
 #include <descent/io/detail/texts.hpp>
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/matrices/detail/plan.hpp>
-#include <descent/matrices/detail/team.hpp>
+#include <descent/matrices/detail/blas_threads.hpp>
 #include <descent/engine/step/explain.hpp>
 #include <descent/core/detail/containers.hpp>
 

@@ -63,14 +63,15 @@ template <class Progress> __global__ void leave_bucket(Progress* p) { leave(*p);
 template <class Plan>
 __global__ void enter_reduction(device_view<Plan> v, control_view<Plan> w, step_call call, std::uint64_t what,
                                 int meeting, control_block* before) {
-  auto const& team = get<kind::parallel>(w.policies);
-  describe(*team.progress, what, *v.control, *w.scale);
-  enter(*team.progress, meeting);
+  auto const& parallel = get<kind::parallel>(w.policies);
+  describe(*parallel.progress, what, *v.control, *w.scale);
+  enter(*parallel.progress, meeting);
   *before = *v.control;
   call = as_counted(*v.control, call);
   double loss = 0;
   if constexpr (has_loss<typename Plan::rule>) loss = *get<kind::loss>(w.policies).where;
-  team.now->enter(weight_of<Plan>(*v.control, call), loss, hash_of_call(what, *v.control, *w.scale, team.now->groups));
+  parallel.now->enter(weight_of<Plan>(*v.control, call), loss,
+                      hash_of_call(what, *v.control, *w.scale, parallel.now->groups));
 }
 template <class Progress> __global__ void leave_collective(Progress* p, collective_sums const* now) { leave(*p, *now); }
 

@@ -46,14 +46,14 @@ class cuda_ranks<Plan> : public device_rank_calls<typename Plan::parallel_policy
   /// Waits for all ranks. Throws std::invalid_argument if they disagree about the training setup.
   void join(tensors const& where, plain_vector<group_entry<typename Plan::rule>> const& groups,
             typename Plan::policies const& policies, cudaStream_t const& stream) {
-    auto const& team = get<kind::parallel>(policies);
-    ranks_ = team.comm->size();
+    auto const& parallel = get<kind::parallel>(policies);
+    ranks_ = parallel.comm->size();
     auto const facts = [&] {
       auto all = facts_of<Plan>(where, groups, policies);
       if constexpr (Plan::shares_scale) all.push_back(fact_of_shared(read(&policies.shared->state)));
       return all;
     };
-    calls::join_with(*team.comm, stream, "the constructor", facts, [&](auto&) {
+    calls::join_with(*parallel.comm, stream, "the constructor", facts, [&](auto&) {
       for (auto const& x : where.tensors) {
         chunks_of_tensor_.push_back({x.first_chunk, chunks_of(x.count), x.matrix});
         callers_values_.push_back({x.value, x.count * x.value_size()});
@@ -61,7 +61,7 @@ class cuda_ranks<Plan> : public device_rank_calls<typename Plan::parallel_policy
       }
       return std::string();
     });
-    all_ = partition_of<Plan>(where, team);
+    all_ = partition_of<Plan>(where, parallel);
   }
 
   /// Adds what it needs to the arena.
@@ -124,9 +124,9 @@ class cuda_ranks<Plan> : public device_rank_calls<typename Plan::parallel_policy
   }
   /// After the allocation: gives the policy its pointers.
   void show_in(typename Plan::policies& policies) {
-    auto& team = get<kind::parallel>(policies);
-    team.now = now_;
-    team.progress = comm_->marks();
+    auto& parallel = get<kind::parallel>(policies);
+    parallel.now = now_;
+    parallel.progress = comm_->marks();
     meeting_of_gradients_ = comm_->name_meeting("gradients");
     meeting_of_values_ = comm_->name_meeting("values");
     if (Plan::overlaps || segments_.size() > 1) own_stream_ = new_stream(), forks_ = new_event(), joins_ = new_event();
@@ -137,11 +137,11 @@ class cuda_ranks<Plan> : public device_rank_calls<typename Plan::parallel_policy
   }
 
   void show_in(device_view<Plan>& view) const {
-    view.team = {reinterpret_cast<sum*>(sum_), values_, arena_offsets_, rule_offsets_, chunks_, value_offsets_};
+    view.ranks = {reinterpret_cast<sum*>(sum_), values_, arena_offsets_, rule_offsets_, chunks_, value_offsets_};
     if constexpr (Plan::shards && !Plan::has_matrices)
-      view.team.values += comm_->rank() * all_.part * Plan::largest_value;
+      view.ranks.values += comm_->rank() * all_.part * Plan::largest_value;
     if constexpr (Plan::adds_when_read)
-      view.team.sent = {reinterpret_cast<wire const*>(parts_), all_.buckets[0].room, ranks_};
+      view.ranks.sent = {reinterpret_cast<wire const*>(parts_), all_.buckets[0].room, ranks_};
   }
   /// The view of the caller's gradients.
   device_view<callers> callers_of(device_view<Plan> const& v) const {

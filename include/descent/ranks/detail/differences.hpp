@@ -49,6 +49,12 @@ template <class Comm> std::vector<std::string> gathered_texts(Comm&& comm, std::
   return texts;
 }
 
+/// Names of types as a user knows them.
+inline std::string without_detail(std::string text) {
+  constexpr std::string_view ours = "descent::detail::";
+  for (std::size_t at = 0; (at = text.find(ours, at)) != text.npos;) text.erase(at, ours.size());
+  return text;
+}
 /// " TEXT (rank 0, 2); TEXT (rank 1)": what each of these ranks has.
 inline std::string texts_of_ranks(std::vector<std::string> const& texts, std::vector<int> const& ranks) {
   std::vector<std::string> said, who;
@@ -58,7 +64,8 @@ inline std::string texts_of_ranks(std::vector<std::string> const& texts, std::ve
     else who[std::size_t(at - said.begin())] += ", " + std::to_string(ranks[i]);
   }
   std::string message;
-  for (std::size_t i = 0; i < said.size(); ++i) message += (i ? "; " : " ") + said[i] + " (rank " + who[i] + ")";
+  for (std::size_t i = 0; i < said.size(); ++i)
+    message += (i ? "; " : " ") + without_detail(said[i]) + " (rank " + who[i] + ")";
   return message;
 }
 inline constexpr char const* no_more_facts = "nothing more";

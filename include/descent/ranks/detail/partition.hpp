@@ -153,11 +153,11 @@ struct partition {
 /// so parts of a bucket have unequal sizes and are padded to the largest: a bucket with matrices takes further tensors
 /// until padding is at most a quarter of it.
 template <class Plan, class Layout> partition partition_of(Layout const& where,
-                                                           typename Plan::parallel_policy const& team) {
+                                                           typename Plan::parallel_policy const& parallel) {
   constexpr bool owns_matrices = Plan::has_matrices && Plan::shards;
-  auto const ranks = std::size_t(team.comm->size());
+  auto const ranks = std::size_t(parallel.comm->size());
   std::int64_t limit = where.arena;
-  if constexpr (Plan::overlaps) limit = team.bucket_bytes / std::int64_t(sizeof(typename Plan::gradient_sum::wire));
+  if constexpr (Plan::overlaps) limit = parallel.bucket_bytes / std::int64_t(sizeof(typename Plan::gradient_sum::wire));
   partition all;
   all.bucket_of.resize(where.tensors.size());
   all.owners.resize(where.tensors.size());

@@ -30,9 +30,9 @@ struct named_part {
 
 /// The ranks that save or load together: those of the first part that has several; and those of the model of the first
 /// part that is one of a model.
-class run_team {
+class job_ranks {
  public:
-  explicit run_team(std::vector<named_part> const& parts) {
+  explicit job_ranks(std::vector<named_part> const& parts) {
     for (auto const& p : parts) {
       if (!model_ && p.part->model_ranks() > 1) model_ = p.part.get();
       if (p.part->ranks() == 1) continue;
