@@ -88,6 +88,12 @@ std::set<std::string> classes_with(std::vector<std::string> const& folders, std:
   return found;
 }
 
+struct begins_with_reference {
+  int& where;
+  double lr = 1;
+};
+static_assert(!ds::detail::has_named_settings<begins_with_reference>());
+
 }  // namespace
 
 TEST_CASE("policies: each field is compared by ranks and by files, and is in explain()") {

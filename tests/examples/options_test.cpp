@@ -4,7 +4,7 @@
 
 #include "../../examples/parts/text.hpp"
 
-#include <descent/core/detail/each_number.hpp>
+#include <descent/core/detail/each_setting.hpp>
 #include <doctest/doctest.h>
 
 #include <stdexcept>

@@ -35,7 +35,7 @@ names = {
     "stdexcept": "invalid_argument logic_error out_of_range runtime_error", "string": "getline string to_string",
     "string_view": "string_view", "system_error": "errc error_code generic_category make_error_code",
     "thread": "jthread this_thread thread", "tuple": "apply tie tuple tuple_cat",
-    "type_traits": "conditional_t decay_t integral_constant invoke_result_t is_aggregate_v is_arithmetic_v is_array_v "
+    "type_traits": "bool_constant false_type true_type conditional_t decay_t integral_constant invoke_result_t is_aggregate_v is_arithmetic_v is_array_v "
                    "is_base_of_v is_class_v is_const_v is_convertible_v is_empty_v is_enum_v is_floating_point_v is_scalar_v underlying_type_t "
                    "is_integral_v is_invocable_r_v is_invocable_v is_lvalue_reference_v is_member_pointer_v "
                    "is_nothrow_invocable_v is_object_v is_pointer_v is_same_v is_signed_v is_trivially_copyable_v "

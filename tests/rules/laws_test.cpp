@@ -4,7 +4,7 @@
 
 #include <descent/core/fields.hpp>
 #include <descent/optimizer/detail/made_by.hpp>
-#include <descent/core/detail/each_number.hpp>
+#include <descent/core/detail/each_setting.hpp>
 #include <descent/parameters.hpp>
 
 #include "support/all_rules.hpp"

@@ -4,27 +4,23 @@
 
 #include <descent/core/range.hpp>
 #include <descent/core/detail/aggregate.hpp>
+#include <descent/core/detail/each_setting.hpp>
 #include <descent/core/detail/floating_point_mode.hpp>
 
 #include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <limits>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
 /// The fields of a rule by their names, for settings that are known only at run time.
 namespace descent {
-
-/// See transforms/chain.hpp.
-template <class... Parts> class chain;
 
 namespace detail {
 
@@ -54,13 +50,10 @@ template <class T> std::string numbers_of() {
 /// fields, such as one with a base class beside fields, lists them:
 /// `template <class F> void each_field(F const& f) { f("width", width); }`.
 template <class Rule, class F> void each_field(Rule& rule, F const& f) {
-  if constexpr (requires { rule.each_field(f); }) {
-    rule.each_field(f);
-  } else if constexpr (detail::has_known_fields<Rule>) {
-    detail::each_member(rule, [&](std::string_view name, auto& field) {
+  if constexpr (detail::has_names_of_fields<Rule>)
+    detail::each_named_field(rule, [&](std::string_view name, auto& field) {
       if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(field)>>) f(std::string(name), field);
     });
-  }
   if constexpr (requires { rule.rule.lr; })
     each_field(rule.rule, [&](std::string const& name, auto& field) { f("rule." + name, field); });
 }
@@ -79,53 +72,6 @@ template <class... Parts, class F> void each_field(chain<Parts...>& all, F const
 }
 
 namespace detail {
-template <class T> inline constexpr std::size_t chain_length = 0;
-template <class... Parts> inline constexpr std::size_t chain_length<chain<Parts...>> = sizeof...(Parts);
-
-/// Calls f(name, field) for each number and enumeration of a rule, also in lists (list.0) and structures
-/// (structure.field). Names begin with the prefix. Pointers are left out.
-template <class T, class F> void each_setting(T& x, std::string const& prefix, F const& f) {
-  using type = std::remove_cv_t<T>;
-  auto const inside = [&](std::string_view name) { return (prefix.empty() ? "" : prefix + ".") + std::string(name); };
-  if constexpr (std::is_arithmetic_v<type> || std::is_enum_v<type>) {
-    f(prefix, x);
-  } else if constexpr (requires { x.each_field(f); }) {
-    x.each_field([&](std::string const& name, auto& field) { each_setting(field, inside(name), f); });
-    if constexpr (requires { x.rule.lr; }) each_setting(x.rule, inside("rule"), f);
-  } else if constexpr (chain_length<type> > 0) {
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (each_setting(x.template get<I>(), I + 1 < chain_length<type> ? inside(std::to_string(I)) : prefix, f), ...);
-    }(std::make_index_sequence<chain_length<type>>{});
-  } else if constexpr (requires { std::tuple_size<type>::value; }) {
-    std::size_t i = 0;
-    std::apply([&](auto&... one) { (each_setting(one, inside(std::to_string(i++)), f), ...); }, x);
-  } else if constexpr (std::is_array_v<type>) {
-    for (std::size_t i = 0; i < std::size(x); ++i) each_setting(x[i], inside(std::to_string(i)), f);
-  } else if constexpr (has_known_fields<type>) {
-    each_member(x, [&](std::string_view name, auto& field) { each_setting(field, inside(name), f); });
-  }
-}
-/// Whether each_setting() reaches all fields. What a rule lists itself is all that it has.
-template <class T> constexpr bool has_named_settings() {
-  using type = std::remove_cvref_t<T>;
-  constexpr auto all = []<class... Ts>(std::type_identity<std::tuple<Ts...>>) {
-    return (has_named_settings<Ts>() && ... && true);
-  };
-  if constexpr (std::is_scalar_v<type>) return true;
-  else if constexpr (requires(type& x) { x.each_field([](auto const&...) {}); x.rule.lr; })
-    return has_named_settings<decltype(std::declval<type&>().rule)>();
-  else if constexpr (requires(type& x) { x.each_field([](auto const&...) {}); }) return true;
-  else if constexpr (chain_length<type> > 0)
-    return []<class... Ts>(std::type_identity<chain<Ts...>>) {
-      return (has_named_settings<Ts>() && ...);
-    }(std::type_identity<type>{});
-  else if constexpr (std::is_array_v<type>) return has_named_settings<std::remove_extent_t<type>>();
-  else if constexpr (requires { std::tuple_size<type>::value; })
-    return all(std::type_identity<decltype(std::tuple_cat(std::declval<type&>()))>{});
-  else if constexpr (has_known_fields<type>) return all(types_of_members<type>{});
-  else return false;
-}
-
 /// A setting as text, and back: exact. Enumerators have their names.
 template <class T> std::string text_of_setting(T const& x) {
   if constexpr (std::is_same_v<T, bool>) {

@@ -57,8 +57,8 @@ template <class T, std::size_t N> constexpr std::size_t count_braced() {
   if constexpr (N == 0 || takes_braced_fields<T>(std::make_index_sequence<N>{})) return N;
   else return count_braced<T, N - 1>();
 }
-/// The number of fields; most_fields + 1 if it cannot be found: private fields, too many, or a base class beside fields
-/// or other bases.
+/// The number of fields; most_fields + 1 if it cannot be found: private fields, too many, a base class beside fields or
+/// other bases, or a first field that is a reference.
 template <class T> constexpr std::size_t count_fields() {
   constexpr std::size_t unknown = most_fields + 1;
   if constexpr (!std::is_aggregate_v<T> || std::is_array_v<T>) return unknown;
@@ -66,6 +66,7 @@ template <class T> constexpr std::size_t count_fields() {
   else if constexpr (requires { T{any_base<T>{}, any_field<T>{}}; } || requires { T{any_base<T>{}, any_base<T>{}}; })
     return unknown;
   else if constexpr (requires { T{any_base<T>{}}; }) return count_in_base<T, unknown>();
+  else if constexpr (count_taken<T, unknown>() == 0) return unknown;
   else return count_braced<T, count_taken<T, unknown>()>();
 }
 template <class T> inline constexpr bool has_known_fields = count_fields<std::remove_cv_t<T>>() <= most_fields;
@@ -114,12 +115,6 @@ template <class T, class Call> constexpr auto with_members(T& all, Call const& c
 #undef DESCENT_FIELDS
 }
 
-struct types_of_arguments {
-  template <class... Ts> constexpr std::type_identity<std::tuple<Ts...>> operator()(Ts&...) const { return {}; }
-};
-/// A std::type_identity of the tuple of all fields' types.
-template <class T> using types_of_members = decltype(with_members(std::declval<T&>(), types_of_arguments{}));
-
 template <class T> struct placed_anywhere { T const value; };
 /// An object that has no definition: only the addresses of its fields are asked for.
 #if defined(__clang__)
@@ -137,10 +132,11 @@ template <class, class... Ts> struct addresses;
 template <std::size_t... I, class... Ts>
 struct addresses<std::index_sequence<I...>, Ts...> : numbered_address<I, Ts>... {};
 template <std::size_t I, class T> constexpr address<T*> get_address(numbered_address<I, T> const& x) { return {x.of}; }
-template <class T>
-inline constexpr auto addresses_of_members = with_members(nowhere<T>.value, []<class... Ts>(Ts&... one) {
-  return addresses<std::index_sequence_for<Ts...>, Ts...>{{&one}...};
-});
+template <class T> constexpr auto addresses_of_members() {  // a variable would need a definition of `nowhere`
+  return with_members(nowhere<T>.value, []<class... Ts>(Ts&... one) {
+    return addresses<std::index_sequence_for<Ts...>, Ts...>{{&one}...};
+  });
+}
 
 /// The name at the end: GCC writes {(& nowhere<T>.value.T::name)}], clang {&nowhere.value.name}], both &T::name].
 constexpr std::string_view last_name(std::string_view text) {
@@ -160,7 +156,7 @@ inline constexpr letters<last_name(spelled_value<Field>()).size()> letters_of(la
 template <auto Field>
 inline constexpr std::string_view name_of_field(letters_of<Field>.text, sizeof letters_of<Field>.text);
 template <class T, std::size_t I>
-inline constexpr std::string_view member_name = name_of_field<get_address<I>(addresses_of_members<T>)>;
+inline constexpr std::string_view member_name = name_of_field<get_address<I>(addresses_of_members<T>())>;
 #if defined(__clang__)
 #pragma clang diagnostic pop
 #endif

@@ -10,7 +10,7 @@
 #include <descent/engine/step/owned.hpp>
 #include <descent/engine/step/terms.hpp>
 #include <descent/core/detail/containers.hpp>
-#include <descent/core/detail/each_number.hpp>
+#include <descent/core/detail/each_setting.hpp>
 #include <descent/core/detail/floating_point_mode.hpp>
 #include <descent/core/detail/policy_settings.hpp>
 #include <descent/version.hpp>
