@@ -82,11 +82,15 @@ template <class Rule> struct field_range {
     static_assert(detail::has_names_of_fields<Rule>,
                   "ranges: the names of the fields cannot be read, because this is no aggregate of at most 32 fields; "
                   "list them: template <class F> void each_field(F const& f) { f(\"width\", width); }");
-    std::string found = "a field that each_field() leaves out";
-    detail::each_named_field(r, [&](std::string_view called, auto& field) {
-      if (&field == at(r)) found = called;
-    });
-    return found;
+    if constexpr (detail::lists_fields<Rule>) {
+      std::string found = "a field that each_field() leaves out";
+      r.each_field([&](std::string_view called, auto& field) {
+        if (&field == at(r)) found = called;
+      });
+      return found;
+    } else {
+      return detail::name_of_member(r, at(r));
+    }
   }
 };
 

@@ -5,6 +5,7 @@
 #include <descent/version.hpp>
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -167,6 +168,21 @@ template <class T, class F> void each_member(T& x, F const& f) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (f(member_name<std::remove_cv_t<T>, I>, one), ...);
     }(std::index_sequence_for<decltype(one)...>{});
+  });
+}
+
+inline std::string name_at(void const* place, void const* const* places, std::string_view const* names) {
+  while (*places != place) ++places, ++names;
+  return std::string(*names);
+}
+/// The name of the field of an aggregate that is at this place.
+template <class T> std::string name_of_member(T const& x, void const* place) {
+  return with_members(x, [&](auto const&... one) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      static constexpr std::string_view names[] = {member_name<T, I>...};
+      void const* const places[] = {&one...};
+      return name_at(place, places, names);
+    }(std::index_sequence_for<decltype(one)...>());
   });
 }
 
