@@ -5,7 +5,6 @@
 #include <descent/core/detail/aggregate.hpp>
 
 #include <cstddef>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <tuple>
