@@ -11,6 +11,7 @@
 #include <descent/parameters.hpp>
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/average.hpp>
+#include <descent/policies/cautious_decay.hpp>
 #include <descent/policies/clip.hpp>
 #include <descent/policies/gradient_ahead.hpp>
 #include <descent/policies/gradient_factor_at.hpp>

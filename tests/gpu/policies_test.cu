@@ -9,6 +9,7 @@
 #include <descent/optimizer.hpp>
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/average.hpp>
+#include <descent/policies/cautious_decay.hpp>
 #include <descent/policies/clip.hpp>
 #include <descent/policies/gradient_ahead.hpp>
 #include <descent/policies/gradient_factor_at.hpp>
@@ -109,7 +110,8 @@ TEST_CASE("averages and lookahead agree") {
 TEST_CASE("policies around the update agree") {
   agrees<ds::bfloat16, float>(ds::adamw{}, test::agreeing{}, test::bounded_update{.most = 0.5}, ds::clip_adaptive{},
                               ds::stochastic_rounding{5}, ds::ema{.decay = 0.5});
-  agrees<float>(ds::lamb{}, test::agreeing{}, ds::skip_nonfinite{});
+  agrees<float>(ds::lamb{}, test::agreeing{}, ds::cautious_decay{.weight_decay = 0.25, .at_zero = true},
+                ds::skip_nonfinite{});
 }
 TEST_CASE("random rounding and noise draw the same numbers") {
   agrees<ds::bfloat16>(ds::adamw{}, ds::stochastic_rounding{7}, ds::states<ds::bfloat16>{}, ds::clip_norm{1});

@@ -5,6 +5,7 @@
 #include <descent/optimizer.hpp>
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/average.hpp>
+#include <descent/policies/cautious_decay.hpp>
 #include <descent/policies/clip.hpp>
 #include <descent/policies/loss_scale.hpp>
 #include <descent/policies/noise.hpp>
@@ -752,6 +753,40 @@ TEST_CASE("policies of a user around the update see p, g and the updated p, in t
   };
   is_around(then(keep_what_agrees, bound), test::agreeing{}, test::bounded_update{.most = 0.5});
   is_around(then(bound, keep_what_agrees), test::bounded_update{.most = 0.5}, test::agreeing{});
+}
+
+TEST_CASE("cautious_decay decays where the update and the parameter have the same sign, or none with at_zero") {
+  for (bool const at_zero : {false, true}) {
+    CAPTURE(at_zero);
+    int decayed = 0, left = 0, still = 0;
+    auto const decay = [&](double lr, auto const& p, auto const&, auto& next) {
+      for (std::size_t i = 0; i < p.size(); ++i) {
+        double const u = p[i] - next[i];
+        if (lr > 0) ++(u == 0 ? still : u * p[i] > 0 ? decayed : left);
+        if (at_zero ? u * p[i] >= 0 : u * p[i] > 0) next[i] -= lr * 0.25 * p[i];
+      }
+    };
+    ds::cautious_decay const policy{.weight_decay = 0.25, .at_zero = at_zero};
+    is_around(decay, policy);
+    is_around(  // agreeing leaves some elements: u = 0
+        [&](double lr, auto const& p, auto const& g, auto& next) {
+          keep_what_agrees(lr, p, g, next), decay(lr, p, g, next);
+        },
+        test::agreeing{}, policy);
+    CHECK(std::min({decayed, left, still}) > 1000);
+  }
+}
+TEST_CASE("cautious_decay sees the signs of updates whose product with p underflows, and refuses a negative decay") {
+  for (float const sign : {1.f, -1.f}) {
+    float p = 1e-22f, gradient = sign * 2e-24f;  // u = 1e-24, u p = 1e-46
+    ds::parameters<float> list;
+    list.add("p", &p, &gradient, 1);
+    ds::optimizer opt{list, ds::sgd{.lr = 0.5}, ds::cautious_decay{.weight_decay = 0.5}};
+    opt.step();
+    CHECK(double(p) / 1e-22 == doctest::Approx(sign > 0 ? 0.74 : 1.01).epsilon(1e-6));
+    CHECK(message([&] { ds::optimizer(list, ds::sgd{}, ds::cautious_decay{.weight_decay = -1}); }) ==
+          "cautious_decay: weight_decay must be finite and at least 0, is -1");
+  }
 }
 
 TEST_CASE("outer is Nesterov's SGD on what K updates have gone, and lookahead without momentum") {
