@@ -101,6 +101,7 @@ TEST_CASE("policies: each field is compared by ranks and by files, and is in exp
   shows_fields(ds::clip_norm{});
   shows_fields(ds::clip_adaptive{});
   shows_fields(ds::clip_value{});
+  shows_fields(ds::cautious_decay{});
   shows_fields(ds::gradient_noise{});
   shows_fields(ds::sam{});
   shows_fields(ds::accumulate{});
