@@ -88,6 +88,14 @@ std::set<std::string> classes_with(std::vector<std::string> const& folders, std:
   return found;
 }
 
+class hidden {
+ public:
+  DESCENT_HD double operator()(std::int64_t) const { return value_; }
+
+ private:
+  double value_ = 1;
+};
+
 struct begins_with_reference {
   int& where;
   double lr = 1;
@@ -150,11 +158,21 @@ TEST_CASE("schedules: each field is compared by ranks and by files, and is in ex
                   ds::table<3>{}, ds::wsd{});
   shows_schedules(ds::warmup<constant>{}, ds::scaled<constant>{}, ds::clamped<constant>{}, ds::delayed<constant>{},
                   ds::per_epoch<constant>{}, ds::fractional_epochs<slope>{}, ds::swa_rate<constant>{});
-  // Ranks compare what these are at some updates; files do not.
-  has_hidden_fields<ds::join<constant, constant>, ds::chained<constant, constant>, ds::any_of<constant, ds::linear>,
-                    ds::per_group<constant, constant>, ds::table_schedule<>>();
-  auto const chosen = ds::learning_rate(ds::any_of<constant, ds::linear>(constant{1}));
-  CHECK(ds::detail::explain_policy(chosen) == "the schedule of lr: group -1, and fields that cannot be read");
+  shows_schedules(ds::join{{5}, constant{1}, ds::linear{}}, ds::chained{constant{1}, ds::linear{}},
+                  ds::per_group{constant{1}, ds::linear{}}, ds::table_schedule<2>{{0, 1}, {5, 2}});
+  using any = ds::any_of<constant, ds::linear>;
+  seen.insert("any_of");
+  std::set<std::string> texts;
+  for (any const& one : {any(constant{1}), any(constant{2}), any(ds::linear{}), any(ds::linear{.to = 1})}) {
+    CHECK(texts.insert(ds::detail::explain_policy(ds::learning_rate(one))).second);
+    std::string facts;
+    for (auto const& fact : facts_of(ds::learning_rate(one))) facts += fact;
+    CHECK(texts.insert(facts).second);
+  }
+  // A schedule that hides its fields hides those of what it is in. Ranks compare its values at some updates.
+  has_hidden_fields<hidden, ds::join<constant, hidden>, ds::any_of<constant, hidden>>();
+  CHECK(ds::detail::explain_policy(ds::learning_rate(ds::chained{constant{1}, hidden{}})) ==
+        "the schedule of lr: factors.0.value 1, group -1, and fields that cannot be read");
   for (auto const& name : classes_with({"schedules"}, "DESCENT_HD double operator()(std::int64_t"))
     CHECK_MESSAGE(seen.contains(name), name);
 }

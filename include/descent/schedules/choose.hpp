@@ -28,6 +28,11 @@ template <class First, class... Rest> union schedule_union<First, Rest...> {
       if (index > 0) return rest.visit(index - 1, f);
     return f(first);
   }
+  template <class F> void change(int index, F const& f) {
+    if constexpr (sizeof...(Rest) > 0)
+      if (index > 0) return rest.change(index - 1, f);
+    f(first);
+  }
 };
 
 template <class S> struct call_schedule {
@@ -65,6 +70,11 @@ template <schedule... S> class any_of {
       if constexpr (requires { s.check(); }) s.check();
     });
   }
+  /// See core/fields.hpp. f must not change the index.
+  template <class F> void each_field(F const& f) {
+    f("index", index_);
+    one_.change(index_, [&](auto& s) { f("chosen", s); });
+  }
 
  private:
   int index_;
@@ -85,6 +95,9 @@ struct in_order<std::index_sequence<I...>, S...> : numbered<I, S>... {
   DESCENT_CALLS
   template <class F> DESCENT_HD void each(F const& f) const {
     (f(int(I), static_cast<numbered<I, S> const&>(*this).schedule), ...);
+  }
+  template <class F> void each_field(F const& f) {
+    (f(std::to_string(I), static_cast<numbered<I, S>&>(*this).schedule), ...);
   }
 };
 }  // namespace detail
@@ -109,6 +122,7 @@ template <schedule... S> class per_group : detail::in_order<std::index_sequence_
   void check() const {
     base::each([](int i, auto const& s) { check_one(i, s); });
   }
+  using base::each_field;
   /// Throws std::invalid_argument if the numbers differ. groups is 0 if it is not known yet.
   void check_groups(int groups) const {
     if (groups > 0 && groups != int(sizeof...(S)))

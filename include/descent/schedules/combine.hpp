@@ -4,6 +4,8 @@
 
 #include <descent/core/schedule.hpp>
 
+#include <string>
+
 /// Schedules made of others: a factor, limits, a delay, epochs, one after the other, a product.
 namespace descent {
 
@@ -117,6 +119,11 @@ template <class First, class... Rest> struct schedule_list<First, Rest...> {
     check_schedule(first);
     if constexpr (sizeof...(Rest) > 0) rest.check();
   }
+  /// The schedules have their numbers as names.
+  template <class F> void each_field(F const& f, int number = 0) {
+    f(std::to_string(number), first);
+    if constexpr (sizeof...(Rest) > 0) rest.each_field(f, number + 1);
+  }
 };
 
 }  // namespace detail
@@ -140,6 +147,8 @@ template <class... S> struct join {
     detail::require_order("join", "at", at, true);
     pieces.check();
   }
+  /// See core/fields.hpp.
+  template <class F> void each_field(F const& f) { f("at", at), f("pieces", pieces); }
 };
 template <std::size_t N, class... S> join(std::int64_t const (&)[N], S...) -> join<S...>;
 
@@ -154,6 +163,8 @@ template <class... S> struct chained {
   DESCENT_HD double operator()(std::int64_t t) const { return factors.product(t); }
 
   void check() const { factors.check(); }
+  /// See core/fields.hpp.
+  template <class F> void each_field(F const& f) { f("factors", factors); }
 };
 
 }  // namespace descent

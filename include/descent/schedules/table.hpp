@@ -125,6 +125,10 @@ template <int N = 16> class table_schedule {
     if (t <= step_[i] || i + 1 == count_ || between_ == between_knots::constant) return value_[i];
     return value_[i] + (value_[i + 1] - value_[i]) * (double(t - step_[i]) / double(step_[i + 1] - step_[i]));
   }
+  /// See core/fields.hpp.
+  template <class F> void each_field(F const& f) {
+    f("knots", count_), f("between", between_), f("step", step_), f("value", value_);
+  }
 
  private:
   int count_;

@@ -37,15 +37,21 @@ struct setting_name {
 template <class T> inline constexpr std::size_t chain_length = 0;
 template <class... Parts> inline constexpr std::size_t chain_length<chain<Parts...>> = sizeof...(Parts);
 
+template <class T> constexpr bool has_named_settings();
+/// Whether the fields of all types in C<Ts...> can be read, such as those of the schedules in join<S...>.
+template <class T> inline constexpr bool has_known_arguments = true;
+template <template <class...> class C, class... Ts>
+inline constexpr bool has_known_arguments<C<Ts...>> = (has_named_settings<Ts>() && ...);
+
 /// Whether all are true. What is between the braces of all_true{...} is evaluated in order.
 template <bool... All> struct all_true : std::bool_constant<(All && ...)> {
   constexpr all_true(std::bool_constant<All>...) {}
 };
 
 /// Calls f(name, field) for each number and enumeration in x, in order: also in structures (structure.field), lists
-/// (list.0), a chain's parts (0.field) and what a class lists itself, which is then all that it has. Pointers are left
-/// out. Returns a constant: false if x, or something in it, is no aggregate with known fields, whose fields are left
-/// out, too.
+/// (list.0), a chain's parts (0.field) and what a class lists itself, which is then all that it has, besides what its
+/// template's arguments hide. Pointers are left out. Returns a constant: false if x, or something in it, is no aggregate
+/// with known fields, whose fields are left out, too.
 template <class T, class F> auto walk_settings(T& x, setting_name const& name, F const& f) {
   using type = std::remove_cv_t<T>;
   if constexpr (std::is_arithmetic_v<type> || std::is_enum_v<type>) {
@@ -56,7 +62,7 @@ template <class T, class F> auto walk_settings(T& x, setting_name const& name, F
   } else if constexpr (lists_fields<T>) {
     x.each_field([&](std::string_view called, auto& field) { walk_settings(field, setting_name{&name, called}, f); });
     if constexpr (requires { x.rule.lr; }) return walk_settings(x.rule, setting_name{&name, "rule"}, f);
-    else return std::true_type();
+    else return std::bool_constant<has_known_arguments<type>>();
   } else if constexpr (chain_length<type> > 0) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return all_true{
