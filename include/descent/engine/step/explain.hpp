@@ -91,19 +91,20 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
   return m;
 }
 
+/// Appends ": name x", or ", name x" to other settings. Not inlined, for the code of programs with many rules.
+template <class T> [[gnu::noinline]] void add_setting(std::string& text, setting_name const& name, T const& x) {
+  text += (text.empty() ? ": " : ", ") + name.text() + " " + text_of_setting(x);
+}
 /// "sgd: lr 0.1, momentum 0.9".
 template <class Rule> std::string explain_rule(Rule rule) {
   std::string text;
-  each_setting(rule, "", [&](std::string const& name, auto const& x) {
-    text += (text.empty() ? ": " : ", ") + name + " " + text_of_setting(x);
-  });
+  walk_settings(rule, setting_name{}, [&](setting_name const& name, auto const& x) { add_setting(text, name, x); });
   return rule_name<Rule>() + text;
 }
 template <class P> std::string explain_policy(P const& policy) {
   std::string text;
-  each_policy_setting(policy, [&](std::string const& name, auto const& x) {
-    text += (text.empty() ? ": " : ", ") + name + " " + text_of_setting(x);
-  });
+  each_policy_setting(
+      policy, [&](std::string const& name, auto const& x) { add_setting(text, setting_name{nullptr, name}, x); });
   if constexpr (has_hidden_settings<P>) text += ", and fields that cannot be read";
   return name_of_policy<P>() + text;
 }
