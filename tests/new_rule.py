@@ -84,7 +84,7 @@ edit(rows, lambda text: text.replace("more_rows{\n", f'more_rows{{\n    row{{"{n
                                      f'    row{{"{name}, decay", descent::{name}{{.lr = 0.001, .weight_decay = 0.1}}}},\n', 1))
 accesses = 2 * len(members)
 edit("tests/cuda/rules.cu", among(r"RULE\(", f"RULE({name})".ljust(27) + f"// guard: loads {4 + accesses} "
-                                  f"stores {2 + accesses} registers {64 if len(members) < 3 else 128}\n"))
+                                  f"stores {2 + accesses} registers {64 if len(members) < 2 else 80 if len(members) < 3 else 128}\n"))
 bytes_of_state = 4 * len(members)
 edit("docs/optimizers.md", lambda text: text.replace(
     "\n| Adaptive, one rate for each element | state |",
@@ -106,11 +106,12 @@ State: {f"{', '.join(f'`{m}`' for m in members)}, {bytes_of_state} bytes per par
 print(f"""
 Left:
 - include/descent/rules/{name}.hpp: the paper, the formula, fields, at, update, check
-- {rows}: a row for each branch; a rule of another kind belongs to other rows_*.hpp
+- {rows}: a row for each branch; rows_torch.hpp and the others have rules by the origin of their recorded values
 - values of whoever defined it, or the formula a second time in tests/rules/formulas_test.cpp: a case in tests/reference/generate_*.py, `named<ds::{name}>` in the test beside it
 - tests/rules/edges_test.cpp: what those do not reach, and the settings that are refused
-- tests/mutants.txt: one in the formula, one in decay, bias or an edge; sh tests/mutants.sh {name}
+- tests/mutants.txt: one in the formula, one in decay, bias or an edge, and rules/edges as a test of one; sh tests/mutants.sh {name}
 - tests/cuda/rules.cu: what its kernel promises, where it is not what stands there
-- docs/optimizers.md: paper, what others do, when to use it; docs/changelog.md: a line; a picture:
+- docs/optimizers.md: the row and the section stand under "Momentum and signs": move them if the rule is adaptive; paper, what others do, when
+  to use it; docs/changelog.md: a line; examples/lab/rules.cpp: the rule; a picture, whose first build takes minutes:
   a row in examples/pictures/*_rules.cpp, then ninja -C build examples/pictures && build/examples/pictures docs/pictures {name}
 - sh tests/run.sh rule {name}, then sh tests/run.sh rules/edges format sections pictures lists""")

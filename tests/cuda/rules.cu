@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 
 /// The update kernel of every rule in float, with what guard.py checks, as in update.cu: gradient, value and each
-/// member of the state in accesses of 16 bytes, no spills, no local memory, no arithmetic in double; 64 registers for
-/// up to two members of the state, otherwise 128. Code that chooses between kinds of state that may be absent has
+/// member of the state in accesses of 16 bytes, no spills, no local memory, no arithmetic in double, and at most the
+/// given number of registers: 64 without state, 80 for up to two members, else 128. Code that chooses between kinds of state that may be absent has
 /// several pieces, at most the given number.
 #include <descent/descent.cuh>
 #include <descent/rules/adafactor.hpp>
