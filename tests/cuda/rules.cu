@@ -3,7 +3,7 @@
 
 /// The update kernel of every rule in float, with what guard.py checks, as in update.cu: gradient, value and each
 /// member of the state in accesses of 16 bytes, no spills, no local memory, no arithmetic in double, and at most the
-/// given number of registers: 64 without state, 80 for up to two members, else 128. Code that chooses between kinds of state that may be absent has
+/// given number of registers. Code that chooses between kinds of state that may be absent has
 /// several pieces, at most the given number.
 #include <descent/descent.cuh>
 #include <descent/rules/adafactor.hpp>

@@ -50,8 +50,8 @@ template <bool... All> struct all_true : std::bool_constant<(All && ...)> {
 
 /// Calls f(name, field) for each number and enumeration in x, in order: also in structures (structure.field), lists
 /// (list.0), a chain's parts (0.field) and what a class lists itself, which is then all that it has, besides what its
-/// template's arguments hide. Pointers are left out. Returns a constant: false if x, or something in it, is no aggregate
-/// with known fields, whose fields are left out, too.
+/// template's arguments hide. Pointers are left out. Returns a constant: false if x, or something in it, is no
+/// aggregate with known fields, whose fields are left out, too.
 template <class T, class F> auto walk_settings(T& x, setting_name const& name, F const& f) {
   using type = std::remove_cv_t<T>;
   if constexpr (std::is_arithmetic_v<type> || std::is_enum_v<type>) {
