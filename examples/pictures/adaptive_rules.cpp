@@ -12,6 +12,7 @@
 #include <descent/rules/ademamix.hpp>
 #include <descent/rules/adopt.hpp>
 #include <descent/rules/amsgrad.hpp>
+#include <descent/rules/laprop.hpp>
 #include <descent/rules/nadam.hpp>
 #include <descent/rules/optimistic_adam.hpp>
 #include <descent/rules/padam.hpp>
@@ -40,6 +41,7 @@ std::vector<shown_rule> adaptive_rules() {
       searched("adabelief", ds::adabelief{}),
       // without noise, the deviation of the gradient goes to 0 and the step grows without limit
       noted(searched("acprop", ds::acprop{.eps = 10, .eps_root = 1e-6}, ds::acprop{}), {"eps 10, eps_root 1e-6"}),
+      searched("laprop", ds::laprop{}),
       searched("adabound", ds::adabound{}),
       searched("padam", ds::padam{}),
       searched("qhadam", ds::qhadam{}),

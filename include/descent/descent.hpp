@@ -49,6 +49,7 @@
 #include <descent/rules/fromage.hpp>
 #include <descent/rules/heavy_ball.hpp>
 #include <descent/rules/lamb.hpp>
+#include <descent/rules/laprop.hpp>
 #include <descent/rules/larc.hpp>
 #include <descent/rules/lars.hpp>
 #include <descent/rules/layerwise.hpp>

@@ -43,6 +43,7 @@ RULE(dowg)                 // guard: loads 4 stores 2 registers 80
 RULE(fromage)              // guard: loads 4 stores 2 registers 80
 RULE(heavy_ball)           // guard: loads 6 stores 4 registers 80 pieces 4
 RULE(lamb)                 // guard: loads 8 stores 6 registers 80
+RULE(laprop)               // guard: loads 8 stores 6 registers 80
 RULE(larc_of_sgd)          // guard: loads 6 stores 4 registers 80 pieces 4
 RULE(larc_of_adam)         // guard: loads 8 stores 6 registers 80
 RULE(layerwise_adam)       // guard: loads 8 stores 6 registers 80

@@ -24,6 +24,7 @@
 #include <descent/rules/fromage.hpp>
 #include <descent/rules/heavy_ball.hpp>
 #include <descent/rules/lamb.hpp>
+#include <descent/rules/laprop.hpp>
 #include <descent/rules/larc.hpp>
 #include <descent/rules/lars.hpp>
 #include <descent/rules/layerwise.hpp>
@@ -99,6 +100,7 @@ TEST_CASE("squares that overflow: no infinity is multiplied by zero or taken fro
   };
   CHECK(after(ds::rmsprop{.centered = true}) == 1);
   CHECK(after(ds::qhadam{.nu1 = 0, .nu2 = 0, .eps = 0x1p-126}) == near(1 - 1e-3));
+  CHECK(after(ds::laprop{}) == 1);
   CHECK(after(ds::madgrad{.momentum = 0}) == 1);
   CHECK(after(ds::yogi{}) == 1);
   CHECK(std::isfinite(after(ds::radam{})));  // it first descends along m^
@@ -144,6 +146,17 @@ TEST_CASE("adopt: eps is the least divisor") {
   trial t(ds::adopt{.lr = 0.5, .beta1 = 0, .eps = 0.25, .clip = false}, {8});
   t.step({0});
   CHECK(t.step({1}) == std::vector{8 - 0.5 * 4});
+}
+
+TEST_CASE("laprop: at beta2 = 0 m averages signs, so no step is longer than lr, and none is where no gradient was") {
+  trial t(ds::laprop{.lr = 0.25, .beta1 = 0.5, .beta2 = 0}, {1, 1, 1});
+  auto const first = t.step({8, -1e20, 0});
+  CHECK(first[0] == near(0.75));
+  CHECK(first[1] == 1.25);
+  auto const second = t.step({-1e9, -1, 0});  // m = -1/4 and -3/4, m^ = -1/3 and -1
+  CHECK(second[0] == near(0.75 + 0.25 / 3));
+  CHECK(second[1] == near(1.5));
+  CHECK(second[2] == 1);
 }
 
 TEST_CASE("optimistic: finds the saddle of x y, which plain descent and ascent leave") {
@@ -461,6 +474,11 @@ TEST_CASE("settings out of range, or that would mean nothing, are refused with a
           "heavy_ball: correction must be off without momentum, is on");
   refused(ds::lamb{.eps_hat = true, .correct_rate = true}, "lamb: eps_hat must be off with correct_rate, is on");
   refused(ds::lamb{.eps_root = -1}, "lamb: eps_root must be finite and at least 0, is -1");
+  refused(ds::laprop{.lr = -1}, "laprop: lr must be finite and at least 0, is -1");
+  refused(ds::laprop{.beta1 = 1}, "laprop: beta1 must be in [0, 1), is 1");
+  refused(ds::laprop{.beta2 = -1}, "laprop: beta2 must be in [0, 1), is -1");
+  refused(ds::laprop{.eps = 0}, "laprop: eps must be finite and above 0, is 0");
+  refused(ds::laprop{.weight_decay = -1}, "laprop: weight_decay must be finite and at least 0, is -1");
   refused(ds::larc<ds::sgd>{.rule = {.lr = 0.3}}, "larc: rule.lr must be left unset, because larc has its own, is 0.3");
   refused(ds::larc<ds::adam>{.rule = {.weight_decay = 0.3}},
           "larc: rule.weight_decay must be left unset, because larc has its own, is 0.3");

@@ -7,6 +7,7 @@
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/dog.hpp>
 #include <descent/rules/lamb.hpp>
+#include <descent/rules/laprop.hpp>
 #include <descent/rules/lars.hpp>
 #include <descent/rules/lion.hpp>
 #include <descent/rules/rmsprop.hpp>
@@ -116,6 +117,20 @@ TEST_CASE("adam: decay inside the gradient, eps beside the corrected root or the
   CHECK(follows(q, [&](int t, numbers& p, numbers const& g) {
     for (std::size_t i = 0; i < p.size(); ++i) p[i] = p[i] * (1 - 0.1 * 0.2) - 0.1 * w.direction(t, i, g[i]);
   }));
+}
+
+TEST_CASE("laprop: each gradient is divided by the unbiased root, then averaged; decay beside it") {
+  for (ds::laprop r :
+       {ds::laprop{.lr = 0.1, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-2, .weight_decay = 0.2}, ds::laprop{.lr = 0.1}}) {
+    numbers m(start.size()), v(start.size());
+    CHECK(follows(r, [&](int t, numbers& p, numbers const& g) {
+      for (std::size_t i = 0; i < p.size(); ++i) {
+        v[i] += (1 - r.beta2) * (g[i] * g[i] - v[i]);
+        m[i] += (1 - r.beta1) * (g[i] / (std::sqrt(v[i] / (1 - std::pow(r.beta2, t))) + r.eps) - m[i]);
+        p[i] = p[i] * (1 - r.lr * r.weight_decay) - r.lr * m[i] / (1 - std::pow(r.beta1, t));
+      }
+    }));
+  }
 }
 
 TEST_CASE("lion: the sign of one average, then the other average") {

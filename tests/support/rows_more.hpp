@@ -5,6 +5,7 @@
 #include <descent/rules/adabound.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/heavy_ball.hpp>
+#include <descent/rules/laprop.hpp>
 #include <descent/rules/larc.hpp>
 #include <descent/rules/layerwise.hpp>
 #include <descent/rules/nadam.hpp>
@@ -21,6 +22,8 @@
 namespace test {
 
 inline std::tuple const more_rows{
+    row{"laprop", descent::laprop{.lr = 0.001, .beta2 = 0.98}},
+    row{"laprop, decay", descent::laprop{.lr = 0.002, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.1}},
     row{"qhm", descent::qhm{.lr = 0.01}},
     row{"qhm, decay", descent::qhm{.lr = 0.02, .nu = 0.4, .beta = 0.9, .weight_decay = 0.05}},
     row{"qhm without momentum", descent::qhm{.lr = 0.01, .nu = 0}},
@@ -69,6 +72,7 @@ inline std::tuple const more_rows{
     row{"yellowfin, decay", descent::yellowfin{.beta = 0.9, .first_lr = 0.01, .eps = 1e-3, .weight_decay = 0.05}},
 };
 
+template <> inline constexpr double most_ulps<descent::laprop> = 8;  // a1 u, larger than m, in m near 0
 template <> inline constexpr double most_ulps<descent::qhm> = 8;  // (1 - nu) g + nu m in p near 0
 template <class Rule> inline constexpr double most_ulps<descent::larc<Rule>> = 8;       // g + mu b in p near 0
 template <class Rule> inline constexpr double most_ulps<descent::layerwise<Rule>> = 8;  // rate u, as for LAMB
