@@ -28,6 +28,7 @@
 #include <descent/rules/fromage.hpp>
 #include <descent/rules/heavy_ball.hpp>
 #include <descent/rules/lamb.hpp>
+#include <descent/rules/laprop.hpp>
 #include <descent/rules/lars.hpp>
 #include <descent/rules/lion.hpp>
 #include <descent/rules/madgrad.hpp>
@@ -101,6 +102,7 @@ inline constexpr entry rules[] = {
     LAB_RULE(rmsprop),
     LAB_RULE(adam),
     LAB_RULE(adamw),
+    LAB_RULE(laprop),
     LAB_RULE(adamax),
     LAB_RULE(nadam),
     LAB_RULE(radam),
