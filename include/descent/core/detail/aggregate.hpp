@@ -186,8 +186,10 @@ template <class T> std::string name_of_member(T const& x, void const* place) {
   });
 }
 
+/// Takes any fields. Not a lambda: nvcc then denies that a class template lists its fields.
+struct take_fields { template <class... Ts> void operator()(Ts const&...) const {} };
 /// Whether a class gives the names of its fields itself.
-template <class T> concept lists_fields = requires(T& x) { x.each_field([](auto const&...) {}); };
+template <class T> concept lists_fields = requires(T& x) { x.each_field(take_fields{}); };
 template <class T> concept has_names_of_fields = lists_fields<T> || has_known_fields<T>;
 /// Calls f(name, field) for each field that the class lists, or each of an aggregate.
 template <has_names_of_fields T, class F> void each_named_field(T& x, F const& f) {
