@@ -17,9 +17,6 @@
 #include <vector>
 
 namespace descent {
-namespace detail {
-struct run_access;
-}
 
 /// Checkpoints: the pieces of a run, save() and load().
 template <class Plan, class Engine> class optimizer_checkpoint : public optimizer_state<Plan, Engine> {

@@ -148,6 +148,9 @@ template <class Plan> struct policy_checks {
   static_assert(sums_around == 0 || (!has_sums<typename Plan::rule> && !has_memory<typename Plan::rule> &&
                                      !takes_normal<typename Plan::rule>),
                 "a policy around the update that has sums needs a rule without sums, memory and random normals");
+  static_assert(!around || !has_averaged<typename Plan::rule>,
+                "policies around the update cannot be combined with a rule that has an average: its state would not "
+                "follow the parameter");
   static_assert(!around || !Plan::has_matrices,
                 "policies around the update cannot be combined with matrices: the direction has no elements of the "
                 "gradient");

@@ -18,6 +18,8 @@
 /// all optimizers.
 namespace descent::detail {
 
+struct run_access;  // saves and loads runs, see run_part.hpp
+
 /// What a piece is called, the number of its tensor, and whether it has an element for each of the tensor's. `whole`:
 /// its elements, if one rank of those that share the state has all of them.
 struct piece_id {
