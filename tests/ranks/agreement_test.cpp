@@ -223,8 +223,13 @@ TEST_CASE("trap 30: hyperparameters that differ: of policies") {
     ds::loss_scaler scaler{ds::dynamic_loss_scale{.init = is ? 4.0 : 2.0}};
     ds::optimizer{s.usual(), ds::sgd{}, ds::shared_loss_scale{scaler}, ds::replicated{comm}};
   });
-  differ("terms of group 1, update 1", [](auto& comm, bool is, start& s) {
+  differ("1.value of the schedule of lr is 3 (", [](auto& comm, bool is, start& s) {
     ds::optimizer{s.usual(), ds::sgd{}, ds::learning_rate(ds::per_group{ds::constant{1}, ds::constant{is ? 2.0 : 3.0}}),
+                  ds::replicated{comm}};
+  });
+  differ("terms of group 1, update 1", [](auto& comm, bool is, start& s) {
+    auto const user_function = [lr = is ? 2.0 : 3.0](std::int64_t) { return lr; };
+    ds::optimizer{s.usual(), ds::sgd{}, ds::learning_rate(ds::per_group{ds::constant{1}, user_function}),
                   ds::replicated{comm}};
   });
 }
