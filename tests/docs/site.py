@@ -28,8 +28,8 @@ import urllib.parse
 import venv
 
 requirements = ["mkdocs==1.6.1", "pygments==2.21.0"]
-must_find = {"adamw": "docs/optimizers.html#adamw", "loss scale": "docs/mixed_precision.html#loss-scale",
-             "YellowFin": "docs/optimizers.html#yellowfin", "clip_norm": "reference/policies.html#clip_norm"}
+must_find = {"adamw": "docs/optimizers/adam.html#adamw", "loss scale": "docs/mixed_precision.html#loss-scale",
+             "YellowFin": "docs/optimizers/no_rate.html#yellowfin", "clip_norm": "reference/policies.html#clip_norm"}
 languages = {".cu": "cuda", ".cuh": "cuda", ".hpp": "c++", ".cpp": "c++", ".h": "c", ".py": "python", ".sh": "sh",
              ".build": "meson", ".js": "js", ".css": "css", ".html": "html"}
 as_they_are = {".html", ".svg", ".png", ".csv", ".json", ".jsonl"}
@@ -153,6 +153,7 @@ class Pages:
                 if path not in seen and path.startswith(within) and pathlib.Path(path) in self.documents:
                     seen.add(path)
                     yield {title[0].upper() + title[1:]: path}
+                    yield from entries(path, read(path), path.removesuffix(".md") + "/")  # an index and its folder
 
         def read(path):
             return (self.root / path).read_text(encoding="utf-8")
@@ -220,14 +221,19 @@ def github_name(text, _):
 
 
 def give_sizes(site):
-    """Width and height for each picture, so that a page does not move below an anchor while they load."""
+    """Width and height for each picture, so that a page does not move below an anchor while they load. A width that is
+    given stays."""
     for path in site.rglob("*.html"):
         text = path.read_text(encoding="utf-8")
 
         def sized(image, page=path):
             picture = page.parent / urllib.parse.unquote(image[2])
             box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', picture.read_text(encoding="utf-8")[:1000])
-            return f'{image[1]}{image[2]}" width="{box[1]}" height="{box[2]}"' if box else image[0]
+            if not box:
+                return image[0]
+            if given := re.search(r' width="(\d+)"', image[1]):
+                return f'{image[1]}{image[2]}" height="{float(given[1]) * float(box[2]) / float(box[1]):.0f}"'
+            return f'{image[1]}{image[2]}" width="{box[1]}" height="{box[2]}"'
         with_sizes = re.sub(r'(<img [^>]*src=")([^":]+\.svg)"', sized, text) if path.name != "lab.html" else text
         if with_sizes != text:
             path.write_text(with_sizes, encoding="utf-8")

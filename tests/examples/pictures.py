@@ -4,6 +4,7 @@
 usage: pictures.py project-root program
 """
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -42,9 +43,9 @@ listed = run("--list").stdout.split()
 rules = {name[:-4] for name in os.listdir(os.path.join(root, "include/descent/rules")) if name != "detail"}
 around = {"sam", "lookahead", "gradient_ahead", "noisy_sgd", "lbfgs", "esgd"}
 check(set(listed) == rules | around | {"stochastic_rounding", "together"}, f"each rule has a picture: {rules ^ set(listed)}")
-with open(os.path.join(root, "docs/optimizers.md"), encoding="utf-8") as page:
-    shown = set(re.findall(r"\]\(pictures/(\w+)\.svg\)", page.read()))
-check(rules | around <= shown, f"docs/optimizers.md shows each: {(rules | around) - shown}")
+shown = {name for page in pathlib.Path(root, "docs/optimizers").glob("*.md")
+         for name in re.findall(r"\]\(\.\./pictures/(\w+)\.svg\)", page.read_text(encoding="utf-8"))}
+check(rules | around <= shown, f"docs/optimizers/ shows each: {(rules | around) - shown}")
 notes = {  # of pictures whose settings are not the defaults
     "qhm": "beta 0.9", "acprop": "eps 10, eps_root 1e-6", "sophia": "gamma 1", "dog": "reps 0.01",
     "prodigy": "d0 0.01", "dadapt_adamw": "d0 0.01", "yellowfin": "beta 0.9, first_lr 0.01",

@@ -478,7 +478,7 @@ TEST_CASE("schedules and changes of the matrix rule; its state can be put back")
   CHECK_THROWS_AS(resumed.set_matrix_state<0>("w0", opt.matrix_state<0>("w1")), std::invalid_argument);
 }
 
-TEST_CASE("scratch and memory of each rule take the bytes that docs/optimizers.md states") {
+TEST_CASE("scratch and memory of each rule take the bytes that docs/optimizers/matrices.md states") {
   std::int64_t const r = 128, c = 64, n = r;
   model<float> x({{r, c, 0}});
   auto const bytes = [&](auto const& rule, std::string const& name) {

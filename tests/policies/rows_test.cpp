@@ -410,7 +410,7 @@ TEST_CASE("sparse gradients: each step sees three of sixty features, and least s
   finds(0.0, adam, 1e-4, shared, falling);
   finds(0.f, adam, 1e-4, shared, falling);
   finds(0.f, ds::adam{}, 1e-4, own, falling);
-  // The other rules that docs/optimizers.md recommends for sparse or rare gradients.
+  // The other rules that docs/optimizers/ recommends for sparse or rare gradients.
   auto const recommended = [&](auto rule, double rate) {
     auto const down = ds::learning_rate(ds::cosine{.peak = rate, .steps = 10000});
     finds(0.0, rule, 1e-4, shared, down);
