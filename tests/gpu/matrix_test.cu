@@ -245,7 +245,7 @@ TEST_CASE("matrices of one shape together, in rounds or one after the other: the
   same(ds::adafactor{.momentum = 0.9});
   same(ds::sm3{});
 
-  // The launches that docs/performance.md states: of the rule, for all matrices, and the first and last for each.
+  // The launches that docs/performance_gpu.md states: of the rule, for all matrices, and the first and last for each.
   auto const launches = [](ds::operands precision, int matrices, std::int64_t columns) {
     test::stream s;
     test::tensors<float> x{std::vector(std::size_t(matrices), shaped(4, columns)), s};
