@@ -614,7 +614,7 @@ TEST_CASE("loader: settings that cannot be are refused") {
         "batches: rank must be in [0, 3), is 3");
 }
 
-TEST_CASE("loader: ranks share the data, or are told what differs") {
+TEST_CASE("loader: ranks share the data, or report what differs") {
   auto const on = [](int ranks, auto const& work) {
     ds::comm::threads world{ranks, std::chrono::seconds(60)};
     return ranks::on_ranks(world, work);
@@ -671,7 +671,7 @@ TEST_CASE("loader: ranks share the data, or are told what differs") {
   CHECK(why[0] == "ranks disagree about the data: a loader (rank 0); no loader: " + why[1] + " (rank 1)");
 }
 
-TEST_CASE("loader: ranks go on from one position, or all are told") {
+TEST_CASE("loader: ranks resume from one position, or all report what differs") {
   auto const resumed = [](auto const& seek) {
     ds::comm::threads world{2, std::chrono::seconds(60)};
     return ranks::on_ranks(world, [&](auto& comm) {

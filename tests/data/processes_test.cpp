@@ -427,7 +427,7 @@ TEST_CASE("processes: one that ends by itself is named, and another one takes it
   CHECK(*leaving == 0);
 }
 
-TEST_CASE("processes: without replacement the others go on, and when none is left each read says so") {
+TEST_CASE("processes: without replacement the others continue, and when none is left each read says so") {
   guard const g;
   auto const act = [](std::int64_t i) {
     if (i % 2 == 1) ::_exit(int(i));
@@ -689,7 +689,7 @@ TEST_CASE("processes: a source that has ended in a process has ended, also where
   }
 }
 
-TEST_CASE("processes: if the nursery is killed a loader says so, also if it leaves out records that fail") {
+TEST_CASE("processes: if the process that starts the workers is killed, a loader says so, also with on_error::skip") {
   guard const g;
   for (int const threads : {0, 2}) {
     auto const before = children_of(::getpid());

@@ -284,7 +284,7 @@ TEST_CASE("matrices that are together have scratch memory of 2^26 elements, if o
   CHECK(scratch(8192, 8) == 1);
 }
 
-TEST_CASE("a rule that does other operations for a matrix of the same shape is told") {
+TEST_CASE("a rule whose operations differ for matrices of the same shape gets an error") {
   auto const nothing = [](ds::detail::matrix_batch const&, ds::detail::matrix_extent, auto const&) {};
   auto const message = [&](auto const& second) {
     ds::detail::matrix_batch batch;

@@ -296,7 +296,7 @@ TEST_CASE("one loss scale for two optimizers on the device") {
   CHECK(a.loss_scale() == 4);
 }
 
-TEST_CASE("a loss scale of one's own is set on the device") {
+TEST_CASE("your own loss scale is set on the device") {
   test::stream s;
   test::tensors<float> x{model, s};
   ds::optimizer opt{x.on_device(), ds::adamw{}, ds::dynamic_loss_scale{.interval = 2}, ds::ema{.decay = 0.5},

@@ -443,7 +443,7 @@ TEST_CASE("managed and pinned memory are within reach of both backends") {
   }
 }
 
-TEST_CASE("a step that throws has changed nothing, and the next one goes on") {
+TEST_CASE("a step that throws has changed nothing, and the next one works") {
   auto both = test::twins_of<float>({{40}, {5, 1}}, adamw{});
   both.steps(1);
   both.device.group(1).beta1 = 2;

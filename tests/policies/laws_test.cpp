@@ -145,7 +145,7 @@ TEST_CASE("unscale() and step() are step(), bit for bit: unscaled once, and what
   }
 }
 
-TEST_CASE("gradients that are written anew after unscale() have their loss scale again") {
+TEST_CASE("gradients that are overwritten after unscale() have their loss scale again") {
   ds::loss_scaler scaler{ds::dynamic_loss_scale{.init = 1024}};
   auto const check = [](auto scale) {
     problem<float> p(sizes), q(sizes);
@@ -235,7 +235,7 @@ TEST_CASE("iterations that only accumulate leave a shared scale alone") {
   }
 }
 
-TEST_CASE("training that does not recover is called so after as many skips as patience asks for, not before") {
+TEST_CASE("training that does not recover is reported after as many skips as patience asks for, not before") {
   auto const skips_until_stuck = [](auto& opt, auto& p) {
     p.grad[0][0] = float(not_a_number);
     for (int n = 1; n <= 100; ++n) {
@@ -560,7 +560,7 @@ TEST_CASE("a bad micro-batch skips its update alone, and the loss scale changes 
 
 // ---- averages -------------------------------------------------------------------------------------------------------
 
-TEST_CASE("swap_average() twice changes no bit, and training goes on as if it had not been called") {
+TEST_CASE("swap_average() twice changes no bit, and training continues as if it had not been called") {
   auto const train = [](bool swaps, auto... policies) {
     problem<half> p(sizes);
     ds::optimizer opt{p.parameters(), ds::adamw{.lr = 0.05}, ds::ema{.decay = 0.75}, policies...};
@@ -638,7 +638,7 @@ TEST_CASE("averages are their formulas") {
   CHECK(worst(ds::swa{.start = 4, .every = 3}, mean_of(4, 3)) < 1e-14);
 }
 
-TEST_CASE("lookahead is its formula, and its fast weights go on from the slow ones") {
+TEST_CASE("lookahead is its formula, and its fast weights continue from the slow ones") {
   problem<double> p(sizes);
   double const lr = 0.25, alpha = 0.25;
   ds::optimizer opt{p.parameters(), ds::sgd{.lr = lr}, ds::lookahead{.k = 3, .alpha = alpha}};
@@ -941,7 +941,7 @@ TEST_CASE("ema_nesterov follows the learning rate: its schedule, the plateau, a 
   CHECK(factor(9, none, of_four, ds::learning_rate([](std::int64_t) { return 1.; })) == doctest::Approx(0.25));
 }
 
-TEST_CASE("lookahead, outer and ema_nesterov go on from values that the caller has set") {
+TEST_CASE("lookahead, outer and ema_nesterov continue from values that the caller has set") {
   problem<float> p(sizes);
   auto const pulled = [&](auto const& how) {
     ds::optimizer opt{p.parameters(), ds::sgd{.lr = 0.5}, how, ds::master<double>{}};

@@ -123,7 +123,7 @@ TEST_CASE("bfloat16 weights of 1 with steps of 1e-4 move as their master in the 
   check(ds::sgd{.lr = 2e-4});
 }
 
-TEST_CASE("half values and states are rounded at random, each with numbers of its own") {
+TEST_CASE("half values and states are rounded at random, each with its own numbers") {
   // Value and state move halfway between two halves: they must not round up and down together.
   alike<half> w(40000, 1, 1);
   ds::optimizer opt{w.params, ds::sgd{.lr = 0x1p-12, .momentum = 0x1p-12}, ds::states<half>{},

@@ -138,7 +138,7 @@ void follows_the_mask(std::int64_t rows, std::int64_t columns, int shift, Rule r
 
 }  // namespace
 
-TEST_CASE("rows that are not selected stay to the bit, the selected are updated as without a mask") {
+TEST_CASE("rows that are not selected keep every bit, the selected ones are updated as without a mask") {
   for (std::int64_t columns : {1, 2, 3, 7, 8, 16, 33})
     for (std::int64_t rows : {0, 1, 5, 300})
       for (int shift : {0, 1}) {
@@ -427,7 +427,7 @@ TEST_CASE("sparse gradients: each step sees three of sixty features, and least s
   finds(half{}, ds::adagrad{.lr = 0.5}, 1e-3, shared, ds::master<float>{});
 }
 
-TEST_CASE("memory: what rows count is said beforehand") {
+TEST_CASE("memory: the memory of row counts is known beforehand") {
   table<float> a{40, 5, 0};
   auto const m = ds::memory(a.list(), ds::adam{}, ds::masked_rows<ds::row_step::own>{});
   CHECK(m.bytes == ds::memory(a.list(), ds::adam{}).bytes + 4 * 40);
@@ -522,7 +522,7 @@ TEST_CASE("gathered: masters, averages, slow weights, remainders and what rows c
     CHECK(same_bits(turned_round.remainder("w").data() + r * 3, joined.remainder("w").data() + (4 - r) * 3, 3));
 }
 
-TEST_CASE("gathered: groups, schedules, loss scale and the memory of rules go on; other parameters come and go") {
+TEST_CASE("gathered: groups, schedules, loss scale and the memory of rules are kept; parameters come and go") {
   table<float> a{4, 2, 0}, b{3, 2, 0}, fresh{2, 2, 0}, gone{7, 1, 0};
   ds::parameters<float> before, after;
   before.add("w", a.p(), a.g(), ds::shape{4, 2}, ds::group{1});

@@ -68,7 +68,7 @@ TEST_CASE("sam: the formula, with the norm over all groups") {
   }
 }
 
-TEST_CASE("sam: step() puts the values back to the bit, whatever stores them") {
+TEST_CASE("sam: step() restores the values bit for bit, in any storage type") {
   auto const returns = []<class Value, class... Ps>(Value, Ps... policies) {
     bowl<Value> b;
     auto const x = b.x, y = b.y;

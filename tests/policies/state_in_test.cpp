@@ -96,7 +96,7 @@ TEST_CASE("state_in: state in the caller's memory has the bits of the optimizer'
   CHECK(memory.guards_stay());
 }
 
-TEST_CASE("state_in: a run goes on from memory that has its contents, bit for bit") {
+TEST_CASE("state_in: a run resumes, bit for bit, from memory that has its contents") {
   model one, two;
   callers memory, others;
   auto through = make(one, ds::state_in{&memory.list});

@@ -340,7 +340,7 @@ double from_plain(ds::heavy_ball const& rule, ds::heavy_ball const& as) {
 
 }  // namespace
 
-TEST_CASE("heavy_ball: after a step with lr = 0 the correction starts anew") {
+TEST_CASE("heavy_ball: after a step with lr = 0 the correction starts again") {
   std::vector<double> p{8}, g{1};
   ds::parameters<double> list;
   list.add("p", p.data(), g.data(), 1);
@@ -544,7 +544,7 @@ TEST_CASE("settings out of range, or that would mean nothing, are refused with a
   ds::heavy_ball{.momentum = 0}.check();
 }
 
-TEST_CASE("swap_average evaluates at what the rule averages, and puts the values back to the bit") {
+TEST_CASE("swap_average evaluates at what the rule averages, and restores the values bit for bit") {
   auto const holds = []<class Value, class Rule, class... Ps>(Value, Rule rule, auto const& average, Ps... policies) {
     std::vector<Value> p(21), g(21);
     for (std::size_t i = 0; i < 21; ++i) p[i] = ds::narrow<Value>(0.5 * double(i) - 4), g[i] = ds::narrow<Value>(1.);

@@ -140,7 +140,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("a group that thaws goes on from where it was") {
+TEST_CASE("a group that thaws continues from where it was") {
   problem<double> p(sizes);
   p.group = {0, 1, 0, 1};
   ds::sgd const rule{.lr = 0.1, .momentum = 0.5};
