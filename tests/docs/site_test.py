@@ -32,4 +32,4 @@ with tempfile.TemporaryDirectory() as folder:
     says("links to what is not there:\ndocs/index.md: one.md\ndocs/index.md: ../two.hpp\n", root, root / "site")
     (root / "docs/index.md").write_text("# Pages\n", encoding="utf-8")
     (root / "file").touch()
-    says("site.py: [Errno 20] Not a directory", root, root / "file/site")
+    says("site.py: [Errno 17] File exists", root, root / "file/site")
