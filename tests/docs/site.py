@@ -159,7 +159,7 @@ class Pages:
             text = path.read_text(encoding="utf-8")
             title, body = re.search(r"<h1>(.*?)</h1>\n(.*)</html>", text, re.S).groups()
             first, *rest = re.split(r"^<h2>(.*?)</h2>\n", body, flags=re.M)
-            names = [re.sub(r"<[^>]*>|&lt;.*/|&gt;", "", heading) for heading in rest[::2]]
+            names = [re.sub(r"<[^>]*>|&lt;[^<]*/|&gt;", "", heading) for heading in rest[::2]]
             parts[f"reference/{path.name}"] = [first, *(
                 f"<p>{heading}</p>\n{text}" for heading, text in zip(rest[::2], rest[1::2]))]
             marks = [f"# {title}\n\nREFERENCE0", *(f"## {name}\n\nREFERENCE{i}" for i, name in enumerate(names, 1))]
