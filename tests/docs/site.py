@@ -28,12 +28,8 @@ import urllib.parse
 import venv
 
 requirements = ["mkdocs==1.6.1", "pygments==2.21.0"]
-<<<<<<< HEAD
 must_find = {"adamw": "docs/optimizers/adam.html#adamw", "loss scale": "docs/mixed_precision.html#loss-scale",
              "YellowFin": "docs/optimizers/no_rate.html#yellowfin", "clip_norm": "reference/policies.html#clip_norm"}
-=======
-must_find = {"adamw": "docs/optimizers.html#adamw", "loss scale": "docs/mixed_precision.html#loss-scale",
-             "YellowFin": "docs/optimizers.html#yellowfin", "clip_norm": "reference/policies.html#clip_norm"}
 # Words that readers search for and that an entry lacks: the title of a page or a section, or a name of the reference.
 also = {"Mixed precision": "fp16 float16 bf16 amp apex autocast", "half": "fp16 float16", "bfloat16": "bf16",
         "ema": "exponential moving average evaluation polyak", "swa": "stochastic weight averaging evaluation",
@@ -44,7 +40,6 @@ also = {"Mixed precision": "fp16 float16 bf16 amp apex autocast", "half": "fp16 
 asked = {"cautious": "cautious_decay", "fp16": "Mixed precision", "float16": "half", "ema evaluation": "ema",
          "own policy": "A policy of your own", "custom policy": "A policy of your own", "ddp": "Data parallelism",
          "job hangs": "When ranks fail", "how do I freeze": "Other settings during the run", "csv": "csv_numbers"}
->>>>>>> h-pages1
 languages = {".cu": "cuda", ".cuh": "cuda", ".hpp": "c++", ".cpp": "c++", ".h": "c", ".py": "python", ".sh": "sh",
              ".build": "meson", ".js": "js", ".css": "css", ".html": "html"}
 as_they_are = {".html", ".svg", ".png", ".csv", ".json", ".jsonl"}
