@@ -216,6 +216,8 @@ def refusals(folder):
         check(sentence in error, f"{options}: {error}")
     missing = run(*small, *out, "--resume", file + "-", status=1)
     check("run-: cannot be opened: No such file or directory" in missing, missing)
+    printed = start(*small, *out, "--resume", file + "-").communicate()[0]
+    check(printed == "", f"a run that cannot be resumed prints no table: {printed}")
     for name, damaged in ("short", before[:-1]), ("flipped", before[:-9] + bytes([before[-9] ^ 1]) + before[-8:]):
         with open(file + name, "wb") as other:
             other.write(damaged)
