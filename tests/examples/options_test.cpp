@@ -214,6 +214,7 @@ TEST_CASE("arguments: the nearest name is the one with the fewest changes, then 
   CHECK(nearest("dagrad", names) == "adagrad");
   CHECK(nearest("adagrade", names) == "adagrad");
   CHECK(nearest("sched", names) == "schedule_free_sgd");
+  CHECK(nearest("sc", names).empty());  // two letters begin many names
   CHECK(nearest("lion", names).empty());
   CHECK(nearest("", names).empty());
   CHECK(edits("ab", "ba") == 1);
