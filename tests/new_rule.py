@@ -15,8 +15,7 @@ if sys.argv[1:] in (["-h"], ["--help"]):
 
 root = pathlib.Path(__file__).resolve().parent.parent
 if len(sys.argv) < 2 or not all(re.fullmatch(r"[a-z][a-z0-9_]*", word) for word in sys.argv[1:]):
-    print(__doc__.strip(), file=sys.stderr)
-    sys.exit(2)
+    sys.exit(__doc__)
 name, members = sys.argv[1], sys.argv[2:]
 header = root / f"include/descent/rules/{name}.hpp"
 if header.exists():

@@ -7,10 +7,6 @@ import os
 import re
 import sys
 
-if sys.argv[1:] in (["-h"], ["--help"]):
-    print(__doc__.strip())
-    sys.exit()
-
 root = sys.argv[1]
 with open(os.path.join(root, "docs/optimizers.md"), encoding="utf-8") as page:
     text = page.read()
