@@ -10,6 +10,10 @@ import re
 import subprocess
 import sys
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 root = pathlib.Path(__file__).resolve().parent.parent
 page, words = (sys.argv[2], sys.argv[3:]) if sys.argv[1:2] == ["--page"] and sys.argv[2:] else ("momentum", sys.argv[1:])
 if not words or not all(re.fullmatch(r"[a-z][a-z0-9_]*", word) for word in words):

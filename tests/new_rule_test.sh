@@ -2,6 +2,7 @@
 # usage: new_rule_test.sh project-root compiler arguments...
 # A rule that new_rule.py creates compiles, with and without state, and is in every list. A name that is taken or
 # invalid changes nothing.
+case ${1-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 root=$1 compiler=$2
 shift 2
 work=$(mktemp -d)

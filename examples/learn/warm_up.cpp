@@ -26,7 +26,7 @@ curve over_steps(std::string const& name, std::vector<double> const& loss) {
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv};
+    learn::experiment const e{argc, argv, {.what = "Trains with and without a warm-up at a high rate."}};
     panel shown{"Adam, lr 0.04, loss of the batches", "step", axis::logarithmic, {}};
     for (auto const& [lr, seeds] : {std::pair{0.003, 3}, {0.04, 6}}) {
       double of_constant = 0, of_cosine = 0, of_warm = 0;  // mean accuracies

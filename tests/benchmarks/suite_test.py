@@ -8,6 +8,10 @@ import subprocess
 import sys
 import tempfile
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 import peer
 
 here = os.path.dirname(os.path.abspath(__file__))

@@ -244,7 +244,7 @@ TEST_CASE("loader: runs of records in memory are those read one by one") {
 }
 
 TEST_CASE(
-    "loader: a run stopped anywhere goes on with the records that it would have seen, with other workers and ranks") {
+    "loader: a run stopped anywhere resumes with the records that it would have seen, with other workers and ranks") {
   telling const source{53};
   ds::batches const cut{.size = 7};
   std::vector<batches_told> want;
@@ -273,7 +273,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("loader: breaking out of a loop keeps what was delivered; seek and position_after go anywhere") {
+TEST_CASE("loader: breaking out of a loop keeps the position; seek and position_after reach any place") {
   for (int const threads : {0, 2}) {
     ds::loader loader{telling{20}, ds::batches{.size = 6}, ds::sequential{}, ds::workers{.threads = threads}};
     for (auto const& b : loader.epoch())
@@ -593,7 +593,7 @@ TEST_CASE("loader: a position is refused where records, batches, order or random
   CHECK(same.position() == ds::loader_position{1, 3});
 }
 
-TEST_CASE("loader: settings that cannot be are refused") {
+TEST_CASE("loader: impossible settings are refused") {
   telling const s{10};
   auto const refusal = [&](ds::workers const& w) {
     return message([&] { ds::loader{s, ds::batches{}, ds::sequential{}, w}; });

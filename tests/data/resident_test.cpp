@@ -85,7 +85,7 @@ TEST_CASE("resident: batches are those of the loader, in each epoch, for each ra
       }
 }
 
-TEST_CASE("resident: what cannot be is refused, and a source's error names the record") {
+TEST_CASE("resident: impossible settings are refused, and a source's error names the record") {
   auto const numbers = counted(10);
   auto const source = source_of(numbers);
   CHECK(

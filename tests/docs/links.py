@@ -10,6 +10,10 @@ import re
 import sys
 import urllib.parse
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 root = pathlib.Path(sys.argv[1]).resolve()
 pages = [root / "README.md", *sorted(root.glob("docs/**/*.md")), *sorted(root.glob("examples/**/*.md"))]
 

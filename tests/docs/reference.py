@@ -12,14 +12,17 @@ line in between. A field may instead appear in backticks in the comment of its c
 all classes, such as a rule's update(), need no comment.
 
 Doxygen 1.9.4 (Debian's) was tried first and fails on these headers: its pages drop the requires clause of a function
-that is no template, give the comment above a run of declarations to the first one only, merge the comments of 25 files
-into one text about the namespace, and omit what optimizer inherits from optimizer/. It makes 650 pages with an entry per
-field, where one line of the declaration as written says the same.
-"""
+that is no template, give the comment above a run of declarations to the first one only, merge the comments of 25
+files into one text about the namespace, and omit what optimizer inherits from optimizer/. It makes 650 pages with an
+entry per field, where one line of the declaration as written says the same."""
 import html
 import os
 import re
 import sys
+
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
 
 from declarations import Header
 

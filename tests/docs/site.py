@@ -6,10 +6,10 @@
 usage: site.py project-root folder     writes folder/index.html; folder.venv gets MkDocs from PyPI at the first run
 
 The pages are README.md and all Markdown of docs/ and examples/, where they are in the project. A source file that a
-page links to becomes a page with its code. The API reference is that of reference.py. The menus follow
-docs/index.md and docs/learn/README.md. Nothing is loaded from the network, and a browser needs no server:
-folder/index.html can be opened as a file. A link or an anchor that does not exist in the result is an error, and so is a
-search that does not find what it must find. Without PyPI the exit status is 77.
+page links to becomes a page with its code. The API reference is that of reference.py. The menus follow docs/index.md
+and docs/learn/README.md. Nothing is loaded from the network, and a browser needs no server: folder/index.html can be
+opened as a file. A link or an anchor that does not exist in the result is an error, and so is a search that does not
+find what it must find. Without PyPI the exit status is 77.
 
 MkDocs' own theme needs 15 packages (8 seconds to install), Material for MkDocs 28. Python-Markdown differs from what
 GitHub renders; `adapted` has the differences that occur here."""
@@ -26,6 +26,10 @@ import tempfile
 import time
 import urllib.parse
 import venv
+
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
 
 requirements = ["mkdocs==1.6.1", "pygments==2.21.0"]
 must_find = {"adamw": "docs/optimizers/adam.html#adamw", "loss scale": "docs/mixed_precision.html#loss-scale",

@@ -11,6 +11,10 @@ import sys
 import tempfile
 import xml.etree.ElementTree as xml
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 root, program = sys.argv[1:]
 svg = "{http://www.w3.org/2000/svg}"
 
@@ -58,8 +62,8 @@ for name in listed:
     check(notes.get(name, "") in told, f"docs/pictures/{name}.svg says {notes.get(name)}")
 
 wrong = run(tempfile.gettempdir(), "adamm")
-check(wrong.returncode == 1 and wrong.stderr.startswith('there is no picture "adamm"; there are sgd, '), wrong.stderr)
-check(run().returncode == 1, "without a folder it fails")
+check(wrong.returncode == 2 and 'there is no picture "adamm": did you mean adamw?' in wrong.stderr, wrong.stderr)
+check(run().returncode == 2, "without a folder it fails")
 
 with tempfile.TemporaryDirectory() as folder:
     # a searched rate, a rule that uses the loss, a rule without a rate, two gradients per step, a minimizer

@@ -181,7 +181,7 @@ TEST_CASE("optimizers on two streams do not disturb each other") {
   CHECK(test::same_bits(x.device_value.get(first), y.device_value.get(second)));
 }
 
-TEST_CASE("step(stream): steps on several streams are those on one, in order with all else") {
+TEST_CASE("step(stream): steps on several streams equal those on one, in order with all other work") {
   test::stream own, first, second;
   test::tensors<half> x{model, own}, y{model, own};
   auto a = make(x);
@@ -221,7 +221,7 @@ TEST_CASE("step(stream): a step is captured on another stream, and joins a captu
   CHECK(test::number(gradient[z.place(0, 0)]) == 0);
 }
 
-TEST_CASE("many replays of the whole step skip what overflows now and then, and end at the eager bits") {
+TEST_CASE("many replays of the whole step skip occasional overflows and end with the bits of eager steps") {
   std::uint64_t const steps = test::in_software() ? 200 : 1000, overflow_in = steps / 25;
   auto runs =
       test::replayed_of<half>({{300}, {31, 0, 1, 2}}, test::one_step, ds::adamw{},

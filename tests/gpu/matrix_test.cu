@@ -263,7 +263,7 @@ TEST_CASE("matrices of one shape together, in rounds or one after the other: the
   CHECK(launches(operands::exact, 8, 4) == 25 + 7 * (2 + 15));  // products one by one
 }
 
-TEST_CASE("matrices that are together have scratch memory of 2^26 elements, if one does not need more") {
+TEST_CASE("matrices that are processed together have scratch memory of 2^26 elements, if one does not need more") {
   auto const scratch = [](std::int64_t n, int at_once) {
     ds::parameters<float> list;  // fake memory
     for (std::uintptr_t i = 1; i <= 8; ++i) {

@@ -169,7 +169,7 @@ TEST_CASE("micro-batches are counted, weighted and flushed alike") {
   both.expect_same();
 }
 
-TEST_CASE("what is asked outside of a step is answered alike") {
+TEST_CASE("queries outside a step give the host's answers") {
   auto both = test::twins_of<float>(model, ds::adamw{}, ds::dynamic_loss_scale{.init = 1024}, ds::ema{.decay = 0.5});
   auto& x = both.x;
   both.steps(2);

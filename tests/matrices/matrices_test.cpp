@@ -323,7 +323,7 @@ TEST_CASE("sums of the optimizer's rule leave the matrices out") {
   law(ds::lamb{.lr = 0.1}, ds::clip<ds::norm::l2, ds::scope::tensor>{0.5});
 }
 
-TEST_CASE("masters, remainders and averages of matrices are as of others") {
+TEST_CASE("masters, remainders and averages of matrices are those of other parameters") {
   model<float> x(few);
   model<ds::bfloat16> y(few), z(few);
   ds::muon const rule{.lr = 0.01};
@@ -348,7 +348,7 @@ TEST_CASE("masters, remainders and averages of matrices are as of others") {
   CHECK(same(exact.average("w1"), mean));
 }
 
-TEST_CASE("accumulation, noise, maximisation, lookahead and stochastic rounding know of matrices") {
+TEST_CASE("accumulation, noise, maximize, lookahead and stochastic rounding work with matrices") {
   SUBCASE("two halves are one whole") {
     model<double> x(few), y(few);
     ds::optimizer one{x.params, ds::adamw{}, ds::matrices{ds::muon{}}};
@@ -1048,7 +1048,7 @@ TEST_CASE("kl_shampoo resumes from a saved state, eigenvalues included") {
   }
 }
 
-TEST_CASE("memory of a matrix rule that no 64-bit number counts in bytes is refused") {
+TEST_CASE("memory of a matrix rule whose bytes exceed 64 bits is refused") {
   ds::parameters<float> params;
   auto* const far = reinterpret_cast<float*>(std::int64_t(1) << 45);  // nothing is mapped there
   params.add("long", far, far + (std::int64_t(1) << 40), ds::shape{2147483647, 2});

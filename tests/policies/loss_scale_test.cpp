@@ -260,7 +260,7 @@ TEST_CASE("loss scale: growth that is not finite is refused, and counting starts
   CHECK(run(slow, "..").scale == 0x1.8p127f);
 }
 
-TEST_CASE("loss scale: 3000 bad steps end at the floor, and after `patience` of them there it is stuck") {
+TEST_CASE("loss scale: 3000 bad steps end at the floor, and after `patience` steps there it is stuck") {
   for (double min : {1.0, 0.1, smallest}) {
     dynamic_loss_scale const policy{.min = min, .patience = 20};
     auto s = policy.start();

@@ -119,7 +119,7 @@ TEST_CASE("state_in: a run resumes, bit for bit, from memory that has its conten
   CHECK(std::memcmp(before.data(), two.value.data(), before.size() * 2) == 0);
 }
 
-TEST_CASE("state_in: an optimizer for each step over the caller's tensors is one for all") {
+TEST_CASE("state_in: a new optimizer for each step over the caller's tensors equals one for all steps") {
   std::vector<float> value(70, 1.f), gradient(70), m(70), v(70), at_once = value;
   ds::parameters<float> params, all;
   params.add("w", value, gradient), all.add("w", at_once, gradient);
@@ -138,7 +138,7 @@ TEST_CASE("state_in: an optimizer for each step over the caller's tensors is one
   CHECK(value == at_once);
 }
 
-TEST_CASE("state_in: only some pieces, and the ranks' broadcast reaches them") {
+TEST_CASE("state_in: a list may have only some pieces, and broadcast() between ranks reaches them") {
   model plain, ours;
   callers memory;
   ds::state_memory some;
