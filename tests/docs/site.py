@@ -33,7 +33,7 @@ must_find = {"adamw": "docs/optimizers.html#adamw", "loss scale": "docs/mixed_pr
 # Words that readers search for and that an entry lacks: the title of a page or a section, or a name of the reference.
 also = {"Mixed precision": "fp16 float16 bf16 amp apex autocast", "half": "fp16 float16", "bfloat16": "bf16",
         "ema": "exponential moving average evaluation polyak", "swa": "stochastic weight averaging evaluation",
-        "A policy of your own": "custom", "accumulate": "micro-batches", "clip_norm": "gradient clipping clip_grad_norm",
+        "A policy of your own": "custom", "accumulate": "micro-batches", "clip_norm": "clipping clip_grad_norm",
         "Data parallelism": "ddp multi-gpu distributed zero fsdp horovod", "replicated": "ddp", "sharded": "zero fsdp",
         "When ranks fail": "hang hangs timeout deadlock", "Overlap": "ddp buckets", "CUDA graph capture": "cudaGraph",
         "Checkpoints": "save load resume restart", "Performance": "fast speed benchmarks"}
