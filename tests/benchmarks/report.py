@@ -22,8 +22,8 @@ import report_gpu
 import report_loader
 import svg
 from tables import (answers_table, by_size, contestants_table, folded, limit, listed, load, medians_table, missing,
-                    percent, rate, ratio, results, rules_table, seconds, shown, table, target, targets_table, time_of,
-                    timed, title)
+                    percent, quartiles, rate, ratio, results, rules_table, seconds, shown, table, target, targets_table,
+                    time_of, timed, title)
 
 
 def machine(runs):
@@ -47,7 +47,7 @@ def samples_table(runs, recipe):
             s = of["seconds"]
             times = "" if name == "descent" or "seconds" not in ours else f"{seconds(of) / seconds(ours):.2f}"
             grown = shown(of["grown_bytes"] / result["elements"] if result["elements"] >= 10**6 else None, 1)
-            rows.append([name, time_of(s["median"]), f"{time_of(s['q1'])} to {time_of(s['q3'])}",
+            rows.append([name, time_of(s["median"]), quartiles(s),
                          rate(result, s["median"]), shown(percent(result, of, "copy")),
                          shown(percent(result, of, "triad")), times,
                          f"{of['extra_bytes'] / result['elements']:.1f}", grown])
