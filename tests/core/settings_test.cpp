@@ -137,7 +137,7 @@ TEST_CASE("policies: each field is compared by ranks and by files, and is in exp
   CHECK(ds::detail::explain_policy(other) != ds::detail::explain_policy(routed));
   seen.insert("matrices");
   for (auto const& name : {
-           "skip_nonfinite", "gradient_ahead", "maximize", "zero_grad",  // have no fields
+           "skip_nonfinite", "gradient_ahead", "maximize", "nvtx_ranges", "zero_grad",  // have no fields
            "master", "master_remainder", "states", "masked_rows",        // only types, which ranks and files compare
            "gradient_factor_at", "loss_at", "shared_loss_scale",         // pointers: each rank has its own
            "memory_from", "state_in", "cuda", "host", "single",          // where, not what is computed

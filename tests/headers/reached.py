@@ -19,6 +19,7 @@ left_out |= {"descent/training/lr_finder.hpp"}  # not part of a step
 left_out |= {f"descent/{name}.hpp" for name in ("core/communicator", "ranks/parallel", "ranks/model_parallel", "training/diloco")}
 left_out |= {"descent/matrices/host.hpp", "descent/matrices/matrices.hpp"}  # need a BLAS, like the rules for matrices
 left_out |= {f"descent/{name}.hpp" for name in ("any_optimizer", "core/tensor_info")}  # for run time, files
+left_out |= {"descent/policies/nvtx.hpp"}  # needs the headers of NVTX
 left_out |= {f"descent/rules/{name}.hpp" for name in ("adafactor", "kl_shampoo", "muon", "shampoo", "sm3", "soap")}
 
 

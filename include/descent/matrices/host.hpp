@@ -99,6 +99,7 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
 
   /// Each thread takes the most expensive matrix that is left, or all threads together take one after the other.
   template <class Engine, class Groups> void step(Engine& e, Groups const& groups) {
+    [[maybe_unused]] auto const range = begin_range<Plan>("matrices");
     find_parts();
     one_blas_thread const alone;
     std::atomic<std::size_t> next = 0;
