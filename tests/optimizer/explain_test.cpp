@@ -17,7 +17,11 @@
 
 #include <doctest/doctest.h>
 
+#include "support/files.hpp"
+
 #include <cstdint>
+#include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -110,6 +114,37 @@ TEST_CASE("explain: a schedule of one group, a factor, a function without a leng
   ds::optimizer plateau{m.list, ds::sgd{.lr = 0.5}, ds::on_plateau{{.factor = 0.5, .patience = 0}}};
   plateau.observe(1.0), plateau.observe(2.0);
   CHECK(has(plateau.explain(), "\nsgd: lr 0.25 now, "));
+}
+
+TEST_CASE("explain, report: the text in docs/training_loop.md is what they say") {
+  std::vector<ds::half> weight(2048), bias(64), dweight(2048, ds::half(8192.f)), dbias(64, ds::half(8192.f));
+  std::string said;
+  auto const print = [&](std::string const& text) { said += text + "\n"; };
+  // snippet: explained
+  ds::parameters<ds::half> params;
+  params.add("layer.weight", weight.data(), dweight.data(), ds::shape{64, 32});
+  params.add("layer.bias", bias.data(), dbias.data(), 64, ds::group{1});
+  ds::optimizer opt{params,
+                    ds::adamw{.weight_decay = 0.1},
+                    ds::learning_rate(ds::warmup<ds::cosine>{.steps = 10, .then = {.peak = 1e-3, .steps = 90}}),
+                    ds::clip_norm{1.0},
+                    ds::dynamic_loss_scale{},
+                    ds::master<float>{},
+                    ds::zero_grad{}};
+  opt.group(1).weight_decay = 0;  // no decay of biases
+  print(opt.explain());
+  opt.step();
+  print(opt.report().text());
+  // end
+  std::ifstream in(test::tests_dir() + "/../docs/training_loop.md");
+  std::string const page(std::istreambuf_iterator<char>(in), {}),
+      mark = "<!-- output: optimizer/explain_test.cpp -->\n```\n";
+  std::size_t const begin = page.find(mark);
+  REQUIRE(begin != page.npos);
+  std::string const shown =
+      page.substr(begin + mark.size(), page.find("```\n", begin + mark.size()) - begin - mark.size());
+  if (auto const cpp = said.find("host, cpp"); cpp != said.npos) said.replace(cpp, 9, "host, omp");  // without OpenMP
+  CHECK(shown == said);
 }
 
 TEST_CASE("explain: half with masters and a loss scale") {
