@@ -172,7 +172,7 @@ TEST_CASE("schedules: each field is compared by ranks and by files, and is in ex
   // A schedule that hides its fields hides those of what it is in. Ranks compare its values at some updates.
   has_hidden_fields<hidden, ds::join<constant, hidden>, ds::any_of<constant, hidden>>();
   CHECK(ds::detail::explain_policy(ds::learning_rate(ds::chained{constant{1}, hidden{}})) ==
-        "the schedule of lr: factors.0.value 1, group -1, and fields that cannot be read");
+        "schedule of lr, chained<constant, hidden>: factors.0.value 1, fields that cannot be read");
   for (auto const& name : classes_with({"schedules"}, "DESCENT_HD double operator()(std::int64_t"))
     CHECK_MESSAGE(seen.contains(name), name);
 }

@@ -17,7 +17,8 @@
 #include <string>
 #include <vector>
 
-/// The policy matrices on the host, with products by the BLAS that the program links (any with the CBLAS interface).
+/// The policy matrices on the host, with products by the BLAS that the program links: any with the CBLAS interface,
+/// such as OpenBLAS (`-lopenblas`). Without one, the linker does not find cblas_sgemm.
 namespace descent::detail {
 
 template <class Plan, class System> requires(Plan::has_matrices) class host_matrices<Plan, System> {
