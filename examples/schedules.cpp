@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Every schedule of descent: all in one picture, or one as a table.
+// Every schedule of descent: all in two pictures, or one as a table.
 //
 //   schedules                           the names
-//   schedules --draw schedules.svg      all of them, over 100 steps
+//   schedules --draw schedules.svg      all of them, over 100 steps; the second half in schedules_2.svg
 //   schedules one_cycle --steps 100     the values at each step, its variants side by side
 //
 // A schedule is a function of the step, so it can be printed and drawn before any training.
@@ -171,14 +171,18 @@ example::curve drawn(variant const& v, std::int64_t n) {
   return c;
 }
 
-std::string gallery(std::int64_t n) {
+/// One of two halves.
+std::string gallery(std::int64_t n, int half) {
   std::vector<example::panel> panels;
-  for (auto const& s : all(n)) {
-    example::panel p{s.name, "", example::axis::linear, {}};
-    for (auto const& v : s.variants) p.curves.push_back(drawn(v, n));
+  auto const schedules = all(n);
+  std::size_t const first_half = (schedules.size() + 1) / 2;
+  for (std::size_t k = half == 1 ? 0 : first_half; k < (half == 1 ? first_half : schedules.size()); ++k) {
+    example::panel p{schedules[k].name, "", example::axis::linear, {}};
+    for (auto const& v : schedules[k].variants) p.curves.push_back(drawn(v, n));
     panels.push_back(p);
   }
-  return example::draw_small("The schedules of descent: value at each of " + std::to_string(n) + " steps", panels, 6);
+  return example::draw("Schedules, value at each of " + std::to_string(n) + " steps, " + std::to_string(half) + " of 2",
+                       panels, 3);
 }
 
 void print(shown const& s, std::int64_t n) {
@@ -215,11 +219,14 @@ int run(std::vector<std::string> arguments) {
     example::fail("there is no schedule " + example::quoted(name) + "; there are " + names);
   }
   if (file.empty() || !wanted) {
-    std::printf("schedules NAME [--steps N]   a table\nschedules --draw FILE        a picture of all\nThere are %s.\n",
-                names.c_str());
+    std::puts("schedules NAME [--steps N]   a table");
+    std::puts("schedules --draw FILE.svg    pictures of all: FILE.svg and FILE_2.svg");
+    std::printf("There are %s.\n", names.c_str());
     return 0;
   }
-  example::write_file(file, gallery(steps));
+  example::write_file(file, gallery(steps, 1));
+  std::string const stem = file.ends_with(".svg") ? file.substr(0, file.size() - 4) : file;
+  example::write_file(stem + "_2.svg", gallery(steps, 2));
   return 0;
 }
 
