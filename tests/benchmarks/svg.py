@@ -152,19 +152,19 @@ def equal(of):
     return groups
 
 
-def spread(heights, distance, top, bottom):
-    """Heights of labels, in the same order, at least `distance` apart and near those given."""
-    order = sorted(range(len(heights)), key=lambda k: heights[k])
-    placed = [heights[k] for k in order]
+def spread(middles, sizes, top, bottom):
+    """Middles of labels of these heights, near those given, so that no two labels cover each other."""
+    order = sorted(range(len(middles)), key=lambda k: middles[k])
+    placed = [middles[k] for k in order]
     for _ in range(200):
         for k in range(1, len(placed)):
-            short = distance - (placed[k] - placed[k - 1])
+            short = (sizes[order[k]] + sizes[order[k - 1]]) / 2 - (placed[k] - placed[k - 1])
             if short > 1e-6:
                 placed[k - 1] -= short / 2
                 placed[k] += short / 2
-        low = max(0, top - placed[0]) if placed else 0
+        low = max(0, top - placed[0])
         placed = [y + low for y in placed]
-        high = max(0, placed[-1] - bottom) if placed else 0
+        high = max(0, placed[-1] - bottom)
         placed = [y - high for y in placed]
     return [y for _, y in sorted(zip(order, placed))]
 
@@ -209,14 +209,10 @@ def curves(title, x_label, y_label, of, linear=""):
         ends.append(at[-1])
     lines = [[" = ".join(group)] if right > margin + 22 + width_of(" = ".join(group), 13) - 1
              else [name if k == 0 else "= " + name for k, name in enumerate(group)] for group in groups]
-    heights = []
-    for (_, y), of_label in zip(ends, lines):
-        heights += [y + 17 * (k - (len(of_label) - 1) / 2) for k in range(len(of_label))]
-    placed = iter(spread(heights, 17, top, base))
-    for group, (x, y), of_label in zip(groups, ends, lines):
-        at = [next(placed) for _ in of_label]
+    middles = spread([y for _, y in ends], [17 * len(of_label) for of_label in lines], top, base)
+    for group, (x, y), of_label, middle in zip(groups, ends, lines, middles):
         colour = names.index(group[0]) % 6
-        inside += line(x + 4, y, end + 14, sum(at) / len(at), f'class="p{colour}" stroke-width="0.8"')
-        for one, height in zip(of_label, at):
-            inside += text(end + 18, height + 4.5, one, f'class="n{colour}"')
+        inside += line(x + 4, y, end + 14, middle, f'class="p{colour}" stroke-width="0.8"')
+        for k, one in enumerate(of_label):
+            inside += text(end + 18, middle + 17 * (k - (len(of_label) - 1) / 2) + 4.5, one, f'class="n{colour}"')
     return document(title, base + bottom, inside)
