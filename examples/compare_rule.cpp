@@ -7,10 +7,8 @@
 #include "parts/arguments.hpp"
 #include "parts/chart.hpp"
 #include "parts/output.hpp"
-#include "parts/program.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -65,39 +63,15 @@ std::vector<contestant> const& library() {
 
 // ---- the command line
 
-/// The number of letters to insert, delete or change between two words (Levenshtein 1965).
-std::size_t distance(std::string const& a, std::string const& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      std::size_t const other = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({other, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
-void require_known(std::string const& what, std::string const& name, std::vector<std::string> const& names) {
-  if (std::ranges::count(names, name) > 0) return;
-  auto const nearest = std::ranges::min(names, {}, [&](auto const& one) {
-    return std::pair{distance(name, one), std::max(name.size(), one.size()) - std::min(name.size(), one.size())};
-  });
-  example::fail("there is no " + what + " " + name + ": did you mean " + nearest + "?");
-}
-
 struct options {
   std::vector<contestant> against;
   std::vector<double> rates;
   std::uint64_t seeds = 5;
   int steps = 300;
   std::string picture = "compare_rule.svg";
-  bool help = false;
 };
 
-constexpr char const* help_text = R"(usage: compare_rule [options]
+constexpr char const* help = R"(usage: compare_rule [options]
 
 Trains a small network on handwritten digits with my_rule and with rules of the library, at several learning rates and
 seeds, and says which is better.
@@ -107,26 +81,24 @@ seeds, and says which is better.
   --seeds N         runs of each rule at each rate, with the same initial weights and batches for all (default: 5)
   --steps N         of each run (default: 300)
   --picture FILE    accuracies over the rates (default: compare_rule.svg)
+  --help            this text
 )";
 
 options parse(std::vector<std::string> const& arguments) {
   options o;
   std::string against = "sgd,rmsprop,adam,adamw,lion", rates = "0.001,0.003,0.01,0.03,0.1,0.3";
-  auto const known = [](std::string const& name) {
-    require_known("option", name, {"--against", "--rates", "--seeds", "--steps", "--picture", "--help"});
-    return true;
-  };
-  o.help = !example::each_option(arguments, known, [&](std::string const& name, std::string const& value) {
+  auto const take = [&](std::string const& name, std::string const& value) {
     if (name == "--against") against = value;
     else if (name == "--rates") rates = value;
     else if (name == "--seeds") o.seeds = example::integer(name, value, std::uint64_t{1}, std::uint64_t{1000});
     else if (name == "--steps") o.steps = example::integer(name, value, 1, 1000000);
     else o.picture = value;
-  });
+  };
+  example::each_option(arguments, {"--against", "--rates", "--seeds", "--steps", "--picture"}, take);
   std::vector<std::string> names;
   for (auto const& one : library()) names.push_back(one.name);
   for (auto const& name : example::split(against, ',')) {
-    require_known("rule", name, names);
+    if (std::ranges::count(names, name) == 0) example::fail_unknown("there is no rule", name, names);
     o.against.push_back(*std::ranges::find(library(), name, &contestant::name));
   }
   for (auto const& rate : example::split(rates, ',')) o.rates.push_back(example::positive("each of --rates", rate));
@@ -154,7 +126,7 @@ best_runs runs_of(contestant const& one, options const& o, example::panel& shown
     for (std::uint64_t seed = 1; seed <= o.seeds; ++seed)
       got.push_back(one.accuracy({.steps = o.steps, .network = "relu50", .seed = seed}, rate));
     auto const spread = learn::spread_of(got);
-    learn::add(shown.curves.back(), std::log10(rate), spread);
+    learn::add(shown.curves.back(), rate, spread);
     std::printf(" %8.1f", spread.mean);
     std::fflush(stdout);
     if (best.accuracy.empty() || spread.mean > mean(best.accuracy)) best.rate = rate, best.accuracy = got;
@@ -168,8 +140,8 @@ best_runs runs_of(contestant const& one, options const& o, example::panel& shown
 
 void compare(options const& o) {
   example::require_writable(o.picture);
-  example::panel shown{"accuracy in %, mean and range of the seeds", "log10 of the rate", example::axis::nines, {},
-                       example::x_axis::from_data, true};
+  example::panel shown{"accuracy in %, mean and range of the seeds", "learning rate", example::axis::nines, {},
+                       example::x_axis::decades};
   std::printf("test accuracy, %%, mean of %d seeds\n%-10s", int(o.seeds), "rate");
   for (double const rate : o.rates) std::printf(" %8g", rate);
   std::puts("");
@@ -192,9 +164,6 @@ void compare(options const& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return example::exit_status("compare_rule", [&] {
-    auto const o = parse({argv + 1, argv + argc});
-    if (o.help) std::fputs(help_text, stdout);
-    else compare(o);
-  });
+  return example::exit_code(argc, argv, help,
+                            [](std::vector<std::string> const& arguments) { compare(parse(arguments)); });
 }

@@ -32,8 +32,8 @@ def refused(sentence, *arguments):
 
 said = run("--help")
 check(said.returncode == 0 and said.stdout.startswith("usage: compare_rule"), "--help says how to call it")
-refused("there is no rule adamv: did you mean adamw?", "--against", "sgd,adamv")
-refused("there is no option --seed: did you mean --seeds?", "--seed", "3")
+refused('there is no rule "adamv": did you mean adamw?', "--against", "sgd,adamv")
+refused('unknown option "--seed": did you mean --seeds?', "--seed", "3")
 refused('each of --rates must be above 0, is "-1"', "--rates", "0.1,-1")
 
 with tempfile.TemporaryDirectory() as folder:
