@@ -6,53 +6,47 @@
 #include "seeds.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
-#include <string>
-#include <utility>
+#include <vector>
 
 namespace ds = descent;
 using namespace example;
 
-/// Means over ten steps.
-curve over_steps(std::string const& name, std::vector<double> const& loss) {
-  curve c{name, {}};
-  for (std::size_t t = 0; t + 10 <= loss.size(); t += 10) {
-    double sum = 0;
-    for (std::size_t i = t; i < t + 10; ++i) sum += loss[i] / 10;
-    c.points.push_back({double(t) + 5, sum});
-  }
-  return c;
-}
-
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv, {.what = "Trains with and without a warm-up at a high rate."}};
-    panel shown{"Adam, lr 0.04, loss of the batches", "step", axis::logarithmic, {}};
-    for (auto const& [lr, seeds] : {std::pair{0.003, 3}, {0.04, 6}}) {
-      double of_constant = 0, of_cosine = 0, of_warm = 0;  // mean accuracies
-      std::vector<curve> runs[3];
-      for (std::uint64_t seed = e.seed; seed < e.seed + std::uint64_t(seeds); ++seed) {
+    learn::experiment const e{argc, argv, {.what = "Trains with and without a warm-up at a high rate.", .seeds = "24"}};
+    std::vector<dot_panel> panels;
+    for (double lr : {0.003, 0.04}) {
+      dot_panel p{"test accuracy in %, lr " + short_number(lr), axis::linear,
+                  {{"constant", {}}, {"cosine", {}}, {"warm-up and cosine", {}}}};
+      for (std::uint64_t seed = e.seed; seed < e.seed + (lr < 0.01 ? std::min(e.seeds, std::uint64_t{3}) : e.seeds);
+           ++seed) {
         // snippet: schedules
         learn::settings const s{.steps = 400, .network = "relu60,relu60,relu60,relu60,relu60,relu60", .seed = seed};
         ds::adam const rule{.lr = lr};
         auto const constant = learn::train(s, rule);
         auto const cosine = learn::train(s, rule, ds::learning_rate(ds::cosine{lr, 0, 400}));
-        auto const warm = learn::train(s, rule, ds::learning_rate(ds::warmup<ds::cosine>{100, {lr, 0, 300}}));
+        auto const warm = learn::train(s, rule, ds::learning_rate(ds::warmup<ds::cosine>{25, {lr, 0, 375}}));
         // end
-        std::printf("lr %.3f, seed %d: constant %5.1f %%, cosine %5.1f %%, warm-up and cosine %5.1f %%\n", lr,
-                    int(seed), constant.accuracy, cosine.accuracy, warm.accuracy);
-        of_constant += constant.accuracy / seeds, of_cosine += cosine.accuracy / seeds,
-            of_warm += warm.accuracy / seeds;
-        runs[0].push_back(over_steps("constant", constant.loss));
-        runs[1].push_back(over_steps("cosine", cosine.loss));
-        runs[2].push_back(over_steps("warm-up and cosine", warm.loss));
+        double const of[] = {constant.accuracy, cosine.accuracy, warm.accuracy};
+        for (std::size_t k = 0; k < 3; ++k) p.rows[k].values.push_back(of[k]);
       }
-      shown.curves = {learn::mean_of(runs[0], 20), learn::mean_of(runs[1], 20), learn::mean_of(runs[2], 20)};
-      std::printf("lr %.3f, mean:   constant %5.1f %%, cosine %5.1f %%, warm-up and cosine %5.1f %%\n", lr, of_constant,
-                  of_cosine, of_warm);
-      if (lr < 0.01) e.claim(std::min({of_constant, of_cosine, of_warm}) > 90, "a small rate needs no warm-up");
-      else e.claim(of_warm > of_cosine && of_cosine > of_constant + 5, "a large rate does");
+      std::printf("lr %.3f, %2d seeds        mean   standard error   lowest  highest\n", lr,
+                  int(p.rows[0].values.size()));
+      for (auto const& r : p.rows) {
+        auto const [mean, deviation] = sample_of(r.values);
+        auto const [low, high] = std::ranges::minmax(r.values);
+        std::printf("  %-20s %5.1f %%  %13.1f %%  %5.1f %%  %5.1f %%\n", r.name.c_str(), mean,
+                    deviation / std::sqrt(double(r.values.size())), low, high);
+      }
+      auto const mean = [&](std::size_t k) { return sample_of(p.rows[k].values).mean; };
+      if (lr < 0.01) e.claim(std::min({mean(0), mean(1), mean(2)}) > 90, "a small rate needs no warm-up");
+      else e.claim(mean(2) > mean(1) && mean(1) > mean(0) + 5, "a large rate does");
+      panels.push_back(p);
     }
-    e.write("Six hidden layers on handwritten digits", {shown});
+    e.write_dots("Adam with three schedules: six hidden layers on handwritten digits, a dot for each seed", panels);
   });
 }

@@ -1,0 +1,200 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+//
+// Compares a rule of your own with rules of the library, over learning rates and seeds: `compare_rule --help`. Change
+// my_rule below, or include the header of your rule in its place.
+#include "learn/seeds.hpp"
+#include "parts/arguments.hpp"
+#include "parts/chart.hpp"
+#include "parts/output.hpp"
+#include "parts/program.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ds = descent;
+namespace learn = example::learn;
+
+namespace {
+
+// snippet: my_rule
+/// RMSprop without squares:   v <- b v + (1 - b) |g|     p <- p - lr g / (v + eps)
+struct my_rule {
+  double lr = 1e-3, beta = 0.9, eps = 1e-8;
+
+  template <class Real> struct state { Real v; };
+  template <class Real> struct terms { Real lr, b, a, eps; };
+  DESCENT_HD terms<double> at(std::int64_t) const { return {lr, beta, 1 - beta, eps}; }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    using ds::abs;
+    s.v = k.b * s.v + k.a * abs(g);
+    return p - k.lr * g / (s.v + k.eps);
+  }
+};
+// end
+
+/// The percentage of test digits that a run with this rate reads right.
+using trial = std::function<double(learn::settings const&, double lr)>;
+
+struct contestant {
+  std::string name;
+  trial accuracy;
+};
+
+template <class Rule> contestant with_rates(std::string const& name, Rule const& rule) {
+  return {name, [rule](learn::settings const& s, double lr) {
+            return learn::train(s, rule, ds::learning_rate(ds::cosine{.peak = lr, .steps = s.steps})).accuracy;
+          }};
+}
+
+std::vector<contestant> const& library() {
+  static std::vector<contestant> const all{with_rates("sgd", ds::sgd{.momentum = 0.9}),
+                                           with_rates("rmsprop", ds::rmsprop{}), with_rates("adam", ds::adam{}),
+                                           with_rates("adamw", ds::adamw{}), with_rates("lion", ds::lion{})};
+  return all;
+}
+
+// ---- the command line
+
+/// The number of letters to insert, delete or change between two words (Levenshtein 1965).
+std::size_t distance(std::string const& a, std::string const& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0]++;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      std::size_t const other = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({other, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+void require_known(std::string const& what, std::string const& name, std::vector<std::string> const& names) {
+  if (std::ranges::count(names, name) > 0) return;
+  auto const nearest = std::ranges::min(names, {}, [&](auto const& one) {
+    return std::pair{distance(name, one), std::max(name.size(), one.size()) - std::min(name.size(), one.size())};
+  });
+  example::fail("there is no " + what + " " + name + ": did you mean " + nearest + "?");
+}
+
+struct options {
+  std::vector<contestant> against;
+  std::vector<double> rates;
+  std::uint64_t seeds = 5;
+  int steps = 300;
+  std::string picture = "compare_rule.svg";
+  bool help = false;
+};
+
+constexpr char const* help_text = R"(usage: compare_rule [options]
+
+Trains a small network on handwritten digits with my_rule and with rules of the library, at several learning rates and
+seeds, and says which is better.
+
+  --against NAMES   rules of the library (default: sgd,rmsprop,adam,adamw,lion)
+  --rates RATES     the learning rates, each the peak of a cosine (default: 0.001,0.003,0.01,0.03,0.1,0.3)
+  --seeds N         runs of each rule at each rate, with the same initial weights and batches for all (default: 5)
+  --steps N         of each run (default: 300)
+  --picture FILE    accuracies over the rates (default: compare_rule.svg)
+)";
+
+options parse(std::vector<std::string> const& arguments) {
+  options o;
+  std::string against = "sgd,rmsprop,adam,adamw,lion", rates = "0.001,0.003,0.01,0.03,0.1,0.3";
+  auto const known = [](std::string const& name) {
+    require_known("option", name, {"--against", "--rates", "--seeds", "--steps", "--picture", "--help"});
+    return true;
+  };
+  o.help = !example::each_option(arguments, known, [&](std::string const& name, std::string const& value) {
+    if (name == "--against") against = value;
+    else if (name == "--rates") rates = value;
+    else if (name == "--seeds") o.seeds = example::integer(name, value, std::uint64_t{1}, std::uint64_t{1000});
+    else if (name == "--steps") o.steps = example::integer(name, value, 1, 1000000);
+    else o.picture = value;
+  });
+  std::vector<std::string> names;
+  for (auto const& one : library()) names.push_back(one.name);
+  for (auto const& name : example::split(against, ',')) {
+    require_known("rule", name, names);
+    o.against.push_back(*std::ranges::find(library(), name, &contestant::name));
+  }
+  for (auto const& rate : example::split(rates, ',')) o.rates.push_back(example::positive("each of --rates", rate));
+  std::ranges::sort(o.rates);
+  return o;
+}
+
+// ---- the comparison
+
+/// The runs of one rule at its best rate.
+struct best_runs {
+  std::string name;
+  double rate = 0;
+  std::vector<double> accuracy{};  // by seed
+};
+
+double mean(std::vector<double> const& x) { return std::accumulate(x.begin(), x.end(), 0.) / double(x.size()); }
+
+best_runs runs_of(contestant const& one, options const& o, example::panel& shown) {
+  best_runs best{one.name};
+  shown.curves.push_back({one.name, {}});
+  std::printf("%-10s", one.name.c_str());
+  for (double const rate : o.rates) {
+    std::vector<double> got;
+    for (std::uint64_t seed = 1; seed <= o.seeds; ++seed)
+      got.push_back(one.accuracy({.steps = o.steps, .network = "relu50", .seed = seed}, rate));
+    auto const spread = learn::spread_of(got);
+    learn::add(shown.curves.back(), std::log10(rate), spread);
+    std::printf(" %8.1f", spread.mean);
+    std::fflush(stdout);
+    if (best.accuracy.empty() || spread.mean > mean(best.accuracy)) best.rate = rate, best.accuracy = got;
+  }
+  auto const [low, at, high] = learn::spread_of(best.accuracy);
+  std::printf("   best at %g: %.1f (%.1f to %.1f)", best.rate, at, low, high);
+  if (best.rate == o.rates.front()) std::puts(", the smallest rate given: try smaller ones");
+  else std::puts(best.rate == o.rates.back() ? ", the largest rate given: try larger ones" : "");
+  return best;
+}
+
+void compare(options const& o) {
+  example::require_writable(o.picture);
+  example::panel shown{"accuracy in %, mean and range of the seeds", "log10 of the rate", example::axis::nines, {},
+                       example::x_axis::from_data, true};
+  std::printf("test accuracy, %%, mean of %d seeds\n%-10s", int(o.seeds), "rate");
+  for (double const rate : o.rates) std::printf(" %8g", rate);
+  std::puts("");
+  auto const mine = runs_of(with_rates("my_rule", my_rule{}), o, shown);
+  std::vector<best_runs> others;
+  for (auto const& one : o.against) others.push_back(runs_of(one, o, shown));
+  std::puts("");
+  for (auto const& other : others) {
+    std::size_t better = 0, worse = 0;
+    for (std::size_t k = 0; k < mine.accuracy.size(); ++k) {
+      better += mine.accuracy[k] > other.accuracy[k];
+      worse += mine.accuracy[k] < other.accuracy[k];
+    }
+    std::printf("my_rule - %s: %+.2f points on average, better with %d seeds and worse with %d\n", other.name.c_str(),
+                mean(mine.accuracy) - mean(other.accuracy), int(better), int(worse));
+  }
+  example::write_file(o.picture, example::draw("my_rule and others, " + std::to_string(o.steps) + " steps", {shown}));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return example::exit_status("compare_rule", [&] {
+    auto const o = parse({argv + 1, argv + argc});
+    if (o.help) std::fputs(help_text, stdout);
+    else compare(o);
+  });
+}
