@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests that `train --save` and `--resume` give back a run to the bit: one that was stopped again and again at random
+"""Tests that `train --save` and `--resume` continue a run bit for bit: a run that is stopped repeatedly at random
 moments, by Ctrl-C, SIGTERM or kill -9, ends with the tensors, the table and the curves of one that was never stopped.
 Times differ and are not compared. DESCENT_SEEDS (default: 1) is the number of such runs for each setting.
 
@@ -84,7 +84,7 @@ def table(out):
 
 
 def stopped_and_resumed(how, options, file, whole):
-    """Stops a run until it has ended; returns how often that was after its first save, and the last output."""
+    """Stops and resumes a run until it ends. Returns how often it was stopped after its first save, and the last output."""
     stops = 0
     for attempt in range(1000):
         resume = ["--resume", file] if os.path.exists(file) else []
@@ -138,7 +138,7 @@ def random_stops(folder):
 
 
 def ctrl_c(folder):
-    """The command that is printed goes on; without --save nothing does."""
+    """The printed command resumes the run; without --save none is printed."""
     options = "--limit 150 --batch 16 --network relu16 --schedule constant --epochs".split()
     file = os.path.join(folder, "it's a run")
     process = start(*options, "1000000", "--save", file, "--out", os.path.join(folder, "endless"))
@@ -172,7 +172,7 @@ def ctrl_c(folder):
 
 
 def longer_runs(folder):
-    """A finished run is resumed at once, and a longer one goes on in the middle of an epoch."""
+    """Resuming a finished run ends at once; a longer run resumes in the middle of an epoch."""
     constant = "--limit 150 --batch 16 --network relu16 --schedule constant".split()
 
     def saved(name, *options, status=0):
