@@ -55,7 +55,7 @@ def skip(why):
 
 
 def python_with_mkdocs(home):
-    """The Python of the virtual environment `home`, which is made unless a run before has done so."""
+    """The Python of the virtual environment `home`, which the first run creates."""
     done = home / "installed"
     home.parent.mkdir(parents=True, exist_ok=True)
     with open(home.with_suffix(".lock"), "w", encoding="utf-8") as lock:
