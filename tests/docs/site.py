@@ -152,8 +152,8 @@ class Pages:
         return re.sub(r"\0(\d+)\0", lambda m: code[int(m[1])], line)
 
     def write_reference(self):
-        """A page for each of reference.py, with a heading for each header and a mark where its text belongs. Returns the
-        menu of these pages, and the parts of each: the text above the first heading, then those below headings."""
+        """Writes a page for each page of reference.py, with a heading for each header and a mark where its text belongs.
+        Returns the menu of these pages, and the parts of each: the text above the first heading, then those below it."""
         folder = self.to / "reference"
         made = subprocess.run([sys.executable, self.root / "tests/docs/reference.py", self.root, folder], check=False)
         if made.returncode:
