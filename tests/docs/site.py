@@ -152,8 +152,8 @@ class Pages:
         return re.sub(r"\0(\d+)\0", lambda m: code[int(m[1])], line)
 
     def write_reference(self):
-        """Writes a page for each page of reference.py, with a heading for each header and a mark where its text belongs.
-        Returns the menu of these pages, and the parts of each: the text above the first heading, then those below it."""
+        """Writes a page for each page of reference.py: a heading for each header, and a mark where its text belongs.
+        Returns the menu of these pages, and the parts of each: the text above the first heading, then those below."""
         folder = self.to / "reference"
         made = subprocess.run([sys.executable, self.root / "tests/docs/reference.py", self.root, folder], check=False)
         if made.returncode:
