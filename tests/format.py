@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 """usage: format.py [--fix]
 
-Fails if a source is not formatted as .clang-format says, and prints what differs. Lines that are set by hand may stay:
-clang-format must need more of them, or pad a list into columns, and none may have more than 120 columns. So a formula
-stays on its line, and a table keeps its rows. --fix formats what must not stay; only comments are wrapped by hand.
+Fails if a source is not formatted as .clang-format says, and prints what differs. Lines that were formatted by hand may
+stay if clang-format would need more lines for them or would pad a list into columns, and if none has more than 120
+columns. So a formula stays on its line, and a table keeps its rows. --fix formats all other lines, but comments must
+be wrapped by hand.
 
-It needs one version of clang-format, which it takes from PyPI if PATH has another one. Without it the test is skipped."""
+It needs one version of clang-format. If PATH has a different one, it is installed from PyPI. Without it the test is
+skipped."""
 import difflib
 import pathlib
 import re

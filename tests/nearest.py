@@ -2,14 +2,10 @@
 # SPDX-License-Identifier: MIT
 """usage: nearest.py WHAT WORD NAME...
 
-Prints that a word is unknown, with the name that was probably meant, or with all names if none is near:
-`no exercise 'momntum': did you mean momentum?`. Scripts call it for a wrong option or name, and end with status 2."""
+Prints that a word is unknown, and the name that was probably meant, or all names if none is similar:
+`no exercise 'momntum': did you mean momentum?`. Scripts call it for a wrong option or name, and exit with status 2."""
 import sys
 import textwrap
-
-if sys.argv[1:] in (["-h"], ["--help"]):
-    print(__doc__.strip())
-    sys.exit()
 
 
 def edits(a, b):
@@ -37,4 +33,7 @@ def unknown(what, word, names):
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] in (["-h"], ["--help"]):
+        print(__doc__.strip())
+        sys.exit()
     print(unknown(sys.argv[1], sys.argv[2], sys.argv[3:]))

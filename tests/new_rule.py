@@ -116,12 +116,15 @@ subprocess.run([sys.executable, root / "tests/docs/optimizers.py", root, "--writ
 print(f"""
 Left:
 - include/descent/rules/{name}.hpp: the paper, the formula, fields, at, update, check
-- {rows}: a row for each branch; rows_torch.hpp and the others have rules by the origin of their recorded values
-- values of whoever defined it, or the formula a second time in tests/rules/formulas_test.cpp: a case in tests/reference/generate_*.py, `named<ds::{name}>` in the test beside it
-- tests/rules/edges_test.cpp: what those do not reach, and the settings that are refused
-- tests/mutants.txt: one in the formula, one in decay, bias or an edge, and rules/edges as a test of one; sh tests/mutants.sh {name}
-- tests/cuda/rules.cu: what its kernel promises, where it is not what stands there
-- docs/optimizers.md: the paper in its row; docs/optimizers/{page}.md: paper, what others do, when to use it; docs/changelog.md: a line
+- {rows}: a row for each branch; move them to rows_torch.hpp, rows_optax.hpp, ... if the recorded values come from there
+- recorded values of the original: a case in tests/reference/generate_*.py, and `named<ds::{name}>` in the test that reads
+  them; if there is none, the formula a second time in tests/rules/formulas_test.cpp
+- tests/rules/edges_test.cpp: cases that these values do not cover, and settings that are refused
+- tests/mutants.txt: one mutant of the formula, one of decay, bias or an edge, one with the test rules/edges; then
+  sh tests/mutants.sh {name}
+- tests/cuda/rules.cu: correct the line of its kernel if the numbers differ
+- docs/optimizers.md: the paper in its row; docs/optimizers/{page}.md: paper, what other libraries do, when to use it
+- docs/changelog.md: a line
 - examples/lab/rules.cpp: the rule; a picture, whose first build takes minutes: a row in
   examples/pictures/*_rules.cpp, then ninja -C build examples/pictures && build/examples/pictures docs/pictures {name}
 - sh tests/run.sh rule {name}, then sh tests/run.sh rules/edges format sections pictures lists""")

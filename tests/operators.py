@@ -3,10 +3,10 @@
 """usage: operators.py mutants.txt --changed [REV] [option...]
        operators.py mutants.txt --in HEADER[:LINE[-LINE]]... [option...]
 
-Writes mutants as lines like those of mutants.txt, for mutants.sh: small changes by operators in the code lines of
-include/descent that differ from REV (the merge base with main), or in the named headers. The tests are those of the
-header's lines in mutants.txt, or else the test of its name. Options: --most N (40) draws so many at random, --seed N
-(1) draws others, --tests a,b takes these tests.
+Writes mutants for mutants.sh, as lines like those of mutants.txt: small changes by operators in the code lines of
+include/descent that differ from REV (default: the merge base with main), or in the named headers. A mutant has the
+tests that mutants.txt names for its header, or else the test with the header's name. Options: --most N draws N mutants
+at random (default 40), --seed N is the seed of the draw (default 1), --tests a,b replaces the tests.
 """
 
 import argparse
@@ -33,7 +33,7 @@ STATEMENT = re.compile(r"(?:^ *|\) |; |\{ |else )((?:(?:\+\+|--)[\w.>\[\]-]+"
 
 
 def code_of(text):
-    """The lines, in which comments, literals of text, includes and what only a compiler reads are blank."""
+    """The lines, with comments, string literals, includes and declarations of templates blanked out."""
     blank = lambda found: re.sub(r"[^\n]", " ", found.group(0))
     text = re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])+\'', blank, text, flags=re.S)
     text = re.sub(r"\bstatic_assert\b[^;]*;", blank, text)
@@ -57,7 +57,7 @@ def strength(operator):
 
 
 def operand(code, start, step, binds):
-    """Where an operand ends, to the left (step -1) or right (1) of an operator that binds so strongly."""
+    """Where an operand ends, to the left (step -1) or right (1) of an operator of this strength."""
     depth, i = 0, start
     while 0 <= i < len(code):
         depth += ((code[i] in ")]}") - (code[i] in "([{")) * -step
@@ -113,7 +113,7 @@ def changes(code):
 
 
 def mutants(header, lines=None):
-    """Line numbers, columns and changes of a header, whose text stays as it is."""
+    """Line numbers, columns and changes of a header; does not apply them."""
     text = (headers / header).read_text(encoding="utf-8")
     for number, (line, code) in enumerate(zip(text.splitlines(), code_of(text)), 1):
         if lines is None or number in lines:
@@ -123,14 +123,14 @@ def mutants(header, lines=None):
 
 
 def expression(number, column, old, new):
-    """For sed: exactly the text at this place."""
+    """The sed expression that replaces exactly the text at this place."""
     pattern = re.sub(r"[][\\.*^$/]", r"\\\g<0>", old)
     replacement = re.sub(r"[\\&/]", r"\\\g<0>", new)
     return rf"{number}s/^\(.\{{{column}\}}\){pattern}/\1{replacement}/"
 
 
 def tests_of(listed):
-    """For each header of mutants.txt its tests, those of most lines first."""
+    """The tests of each header in mutants.txt, those with the most lines first."""
     of = {}
     for line in listed.read_text(encoding="utf-8").splitlines():
         if line.strip() and not line.startswith("#"):
@@ -146,7 +146,7 @@ def git(*words):
 
 
 def changed(revision):
-    """The changed lines of each header, those that are not committed, too."""
+    """The changed lines of each header, including uncommitted ones."""
     lines, header = {}, None
     revision = revision or git("merge-base", "main", "HEAD").strip()
     for line in git("diff", "-U0", revision, "--", "include/descent").splitlines():
@@ -170,7 +170,7 @@ def named(words):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(usage=__doc__.removeprefix("usage: "))
     parser.add_argument("listed", type=pathlib.Path)
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--changed", nargs="?", const="", metavar="REV")

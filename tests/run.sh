@@ -1,19 +1,19 @@
 #!/bin/sh
-# Installs what is missing, builds and runs tests, and ends with `N passed, N failed, N skipped`. If something fails,
-# failures.log in the build folder says what.
+# Installs missing packages, builds and runs tests, and ends with `N passed, N failed, N skipped`. If a test fails,
+# failures.log in the build folder says why.
 #
 # usage: sh tests/run.sh             the suite quick: the most important tests, in 6 to 12 minutes on two processors
 #        sh tests/run.sh --all       everything that this machine can run
 #        sh tests/run.sh --rest      the tests of --all that are not in quick
-#        sh tests/run.sh NAME...     the tests with one of these in their names; builds only what they need
+#        sh tests/run.sh NAME...     the tests with one of these words in their names; builds only what they need
 #        sh tests/run.sh rule NAME   the tests of one rule, in less than a minute
 #
 # Add --orders to run GPU programs in six orders on a CUDA device in software. Without it they run in order (quick), or in
 # order and in one order drawn from the revision (--all).
 #
 # DESCENT_BUILD names the build folder. DESCENT_CUDA_SIMULATOR names a folder with a program cudasim-run, a CUDA device in
-# software, which takes the place of a missing GPU. With ccache, nothing is compiled twice, not even in another clone.
-# `python3 tests/times.py build` says where the time went.
+# software, which replaces a missing GPU. With ccache, nothing is compiled twice, not even in another clone.
+# `python3 tests/times.py build` says where the time of the last run went.
 case ${1-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 cd "$(dirname "$0")/.." || exit 1
 software=  # the process that runs tests on the device in software
@@ -43,12 +43,12 @@ case $tier in
 esac
 . tests/setup.sh
 simulator=${DESCENT_CUDA_SIMULATOR:+$(cd "$DESCENT_CUDA_SIMULATOR" 2>/dev/null && pwd)/cudasim-run}
-# Clones share what ccache keeps; threads that wait leave the processor to others.
-# What the compiler writes about headers spares ccache a run of the preprocessor.
+# All clones share ccache's results. With the compiler's dependency files, ccache does not run the preprocessor.
+# Threads that wait do not spin.
 export CCACHE_BASEDIR="${CCACHE_BASEDIR-$PWD}" CCACHE_NOHASHDIR="${CCACHE_NOHASHDIR-1}" CCACHE_DEPEND="${CCACHE_DEPEND-1}"
 export OMP_WAIT_POLICY="${OMP_WAIT_POLICY-passive}"
 passed=0 failed=0 skipped=0
-failures() {  # what did not build, and what failed tests wrote
+failures() {  # errors of the build, and the output of failed tests
   [ -f "$build/build.log" ] || tail -n 40 "$build/setup.log"
   grep -vE '^\[|^ninja: ' "$build/build.log" | head -n 200
   grep -vE '^ *[0-9]+/[0-9]+ .* (OK|SKIP) ' "$build/test.log"
@@ -71,7 +71,7 @@ finish() {
 
 echo "Building in $build, which takes minutes the first time; $build/build.log shows the progress"
 mkdir -p "$build"
-# what an earlier run left; a program has been where the folder of its tests is now
+# Files of an earlier run. Before, tests/ranks was a program; now it is a folder.
 [ ! -f "$build/tests/ranks" ] || rm -f "$build/tests/ranks"
 rm -f "$build/not_chosen" "$build/build.log" "$build/test.log" "$build/software.log" "$build/meson-logs/testlog.json" \
   "$build/failures.log"
@@ -81,7 +81,7 @@ if [ ! -f "$build/build.ninja" ]; then
   if [ -z "$compiler" ] && sh tests/links.sh clang++ 2> /dev/null; then
     compiler=clang++
     ! sh tests/links.sh clang++ -fuse-ld=lld 2> /dev/null || linker=CXX_LD=lld  # a fifth of the time of GNU's linker
-    [ "$(clang++ -dumpversion | cut -d. -f1)" -le 14 ] || options="$options -Dwerror=false"  # it may have more warnings
+    [ "$(clang++ -dumpversion | cut -d. -f1)" -le 14 ] || options="$options -Dwerror=false"  # newer ones may warn more
   fi
   # Meson itself looks for ccache only if CXX is not set.
   case $compiler in '' | *ccache*) ;; *) ! command -v ccache > /dev/null || compiler="ccache $compiler" ;; esac
@@ -96,7 +96,7 @@ device=none
 if has_gpu; then device=hardware; elif has_nvcc && [ -f "$simulator" ]; then device=software; fi
 [ $tier = names ] || set -- $tier
 python3 tests/choose.py "$build" $device "$@" || { failed=1; finish; }
-# What does not build counts once; the rest still runs, although Meson runs nothing if one test lacks its program.
+# All errors of the build count as one failure. Meson would run no test if one program is missing; here the others run.
 if [ -s "$build/chosen_targets" ]; then
   xargs ninja -C "$build" -j "$(nproc)" -k 0 < "$build/chosen_targets" > "$build/build.log" 2>&1 ||
     { grep -v '^\[' "$build/build.log"; failed=1; }

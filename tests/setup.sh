@@ -1,5 +1,5 @@
 # Setup shared by tests/run.sh and examples/run.sh, which source it with `.` from the project's root.
-# Installs missing packages with apt, including those of $more_packages, and those of $wanted_packages if possible.
+# Installs missing packages with apt: the required ones and $more_packages, and if possible $wanted_packages.
 # Sets CUDA_HOME and PATH.
 
 CUDA_HOME=$(sh tests/cuda_home.sh) || exit 1

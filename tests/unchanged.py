@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """usage: unchanged.py depfile output... -- command...
 
-Runs a compiler that writes a dependency file, unless the command, its programs and the text of all files that it read
-are as they were when it last succeeded: then the outputs are kept. Ninja compares times only. What the files were is
-written to `depfile`.json."""
+Runs a compiler that writes a dependency file. If the command, its programs and the contents of all files that it read
+have not changed since it last succeeded, keeps the outputs instead. (Ninja compares only times.) The hashes of the
+files are in `depfile`.json."""
 import functools
 import hashlib
 import json
@@ -31,7 +31,7 @@ def digest(path):
 
 
 def state_of(command, depfile, reads):
-    """All that the result depends on: the dependency file names what is read beside `reads`."""
+    """Everything that the result depends on. The dependency file names the files that are read, except `reads`."""
     names = shlex.split(depfile.read_text(encoding="utf-8").replace("\\\n", " ").partition(":")[2]) + [*reads]
     programs = {word: os.stat(program).st_mtime for word in command if (program := shutil.which(word))}
     names += [word for word in command if word not in programs and os.path.isfile(word)]

@@ -3,7 +3,7 @@
 """usage: unite.py tests-folder unit sources...
 
 Writes a unit that compiles several test sources together, so that shared code is parsed and instantiated once. If there
-are several sources, each gets its own namespace. Their includes come first, outside of the namespaces."""
+are several sources, each gets its own namespace. Their includes come first, outside the namespaces."""
 import pathlib
 import re
 import sys

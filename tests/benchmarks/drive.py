@@ -167,7 +167,7 @@ class Benchmark:
             self.forget(c, "case")
 
     def begin_anew(self):
-        """Restarts all contestants, whatever they have loaded."""
+        """Restarts all contestants, even if they have loaded a case."""
         for c in [*self.contestants, self.oracle]:
             c.restart()
 

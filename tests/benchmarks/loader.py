@@ -94,7 +94,7 @@ class Benchmark:
         self.given, self.programs, self.say, self.results = given, programs, say, []
 
     def run(self, case, path):
-        """Each repetition loads all contestants anew, because the rate of a copy depends on where the memory lies."""
+        """Each repetition loads all contestants again, because the rate of a copy depends on where the memory lies."""
         self.say(case.title())
         found = {label(*c): {"program": c[0], "way": c[1], "workers": c[2]} for c in case.contestants()
                  if c[0] in self.programs}

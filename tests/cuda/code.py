@@ -3,7 +3,7 @@
 """usage: code.py source cubin arch nvcc-version
 
 Reports whether the hash of the machine code of the plain updates equals the one in the `code:` lines of the source. It
-does not fail, because any change of an update changes its code."""
+never fails, because every change of an update changes its code."""
 import hashlib
 import re
 import sys

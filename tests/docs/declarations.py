@@ -31,7 +31,7 @@ class Header:
         self.items = self.scope(self.text.index("#pragma once") + len("#pragma once"), len(self.text))
 
     def behind(self, at):
-        """Where the bracket that opens at `at` has been closed."""
+        """The place after the bracket that closes the one at `at`."""
         last = closing[self.bare[at]]
         stops = re.compile(r"[\[({<>\])}]" if last == ">" else r"[\[({\])}]")
         while True:
@@ -174,7 +174,7 @@ class Header:
 
 
 def united(items):
-    """Without forward declarations; a class that was defined outside of its own is in there."""
+    """The items without forward declarations. A nested class that is defined elsewhere is moved into its class."""
     for item in [i for i in items if i.kind == "class" and "::" in i.names[0]]:
         outer, inner = item.names[0].split("::")
         for part in [p for i in items if i.names == (outer,) for p in i.parts if p.names == (inner,)]:

@@ -55,7 +55,7 @@ def skip(why):
 
 
 def python_with_mkdocs(home):
-    """The Python of the virtual environment `home`, which is made unless a run before has done so."""
+    """The Python of the virtual environment `home`, which the first run creates."""
     done = home / "installed"
     home.parent.mkdir(parents=True, exist_ok=True)
     with open(home.with_suffix(".lock"), "w", encoding="utf-8") as lock:
@@ -152,8 +152,8 @@ class Pages:
         return re.sub(r"\0(\d+)\0", lambda m: code[int(m[1])], line)
 
     def write_reference(self):
-        """A page for each of reference.py, with a heading for each header and a mark where its text belongs. Returns the
-        menu of these pages, and the parts of each: the text above the first heading, then those below headings."""
+        """Writes a page for each page of reference.py: a heading for each header, and a mark where its text belongs.
+        Returns the menu of these pages, and the parts of each: the text above the first heading, then those below."""
         folder = self.to / "reference"
         made = subprocess.run([sys.executable, self.root / "tests/docs/reference.py", self.root, folder], check=False)
         if made.returncode:

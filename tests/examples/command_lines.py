@@ -64,6 +64,8 @@ if not programs:
         text = script.read_text(encoding="utf-8")
         if "build" not in script.parts[-2] and 'in (["-h"], ["--help"])' in text:
             helps(sys.executable, str(script))
+            name = f"usage: {script.name}"
+            check(name in run(sys.executable, str(script), "--help").stdout, f"{script} --help says '{name}'")
     for words, message in {
             "sh tests/run.sh --al": "unknown option '--al': did you mean --all?",
             "sh tests/rule.sh adamv": "no rule 'adamv': did you mean adamw?",

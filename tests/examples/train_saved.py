@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests that `train --save` and `--resume` give back a run to the bit: one that was stopped again and again at random
+"""Tests that `train --save` and `--resume` continue a run bit for bit: a run that is stopped repeatedly at random
 moments, by Ctrl-C, SIGTERM or kill -9, ends with the tensors, the table and the curves of one that was never stopped.
 Times differ and are not compared. DESCENT_SEEDS (default: 1) is the number of such runs for each setting.
 
@@ -84,7 +84,7 @@ def table(out):
 
 
 def stopped_and_resumed(how, options, file, whole):
-    """Stops a run until it has ended; returns how often that was after its first save, and the last output."""
+    """Stops and resumes a run until it ends. Returns how often it stopped after its first save, and the last output."""
     stops = 0
     for attempt in range(1000):
         resume = ["--resume", file] if os.path.exists(file) else []
@@ -97,10 +97,10 @@ def stopped_and_resumed(how, options, file, whole):
             out, error = process.communicate()
             check(process.returncode in (0, 130, -by), f"{options} ends as it must: {process.returncode} {error}")
             if process.returncode == 130:
-                check("stopped after step" in error and f"--resume {file}" in error, f"it says how to go on: {error}")
+                check("stopped after step" in error and f"--resume {file}" in error, f"it says how to resume: {error}")
             stops += process.returncode != 0 and os.path.exists(file)
         else:
-            check(process.returncode == 0, f"{options} {resume} goes on: {error}")
+            check(process.returncode == 0, f"{options} {resume} ends with status 0: {error}")
         if process.returncode == 0:
             return stops, out
     sys.exit(f"{options} makes no progress")
@@ -138,7 +138,7 @@ def random_stops(folder):
 
 
 def ctrl_c(folder):
-    """The command that is printed goes on; without --save nothing does."""
+    """The printed command resumes the run; without --save none is printed."""
     options = "--limit 150 --batch 16 --network relu16 --schedule constant --epochs".split()
     file = os.path.join(folder, "it's a run")
     process = start(*options, "1000000", "--save", file, "--out", os.path.join(folder, "endless"))
@@ -148,8 +148,8 @@ def ctrl_c(folder):
     out, error = process.communicate()
     check(process.returncode == 130, f"status 130, is {process.returncode}: {error}")
     said = re.fullmatch(r".*: stopped after step (\d+) of 10000000, resume with\n(.*)\n", error)
-    check(said, f"it says how to go on: {error}")
-    check(not os.path.exists(os.path.join(folder, "endless")), "a run that goes on has written no curves")
+    check(said, f"it says how to resume: {error}")
+    check(not os.path.exists(os.path.join(folder, "endless")), "a stopped run writes no curves")
     at = int(said[1])
     step = struct.unpack("<q", tensors(file)[0]["run.step"][2])[0]
     check(step == at >= 20, f"the file has that step: {step} {at}")
@@ -157,10 +157,10 @@ def ctrl_c(folder):
     epochs = str(at // 10 + 2)
     command = said[2].replace(" 1000000 ", f" {epochs} ") + f" --out '{folder}/ended'"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, env=environment)
-    check(done.returncode == 0, f"the command goes on: {command} {done.stderr}")
+    check(done.returncode == 0, f"the printed command resumes the run: {command} {done.stderr}")
     whole = os.path.join(folder, "whole-c")
     run(*options, epochs, "--save", whole, "--out", os.path.join(folder, "never"))
-    check(differ(file, whole) == [], f"to the same bits, not {differ(file, whole)}")
+    check(differ(file, whole) == [], f"the resumed run has the same bits, not {differ(file, whole)}")
     check(curves(os.path.join(folder, "ended")) == curves(os.path.join(folder, "never")), "and the same curves")
 
     process = start(*options, "1000000", "--out", os.path.join(folder, "endless"))
@@ -172,7 +172,7 @@ def ctrl_c(folder):
 
 
 def longer_runs(folder):
-    """A finished run is resumed at once, and a longer one goes on in the middle of an epoch."""
+    """Resuming a finished run ends at once; a longer run resumes in the middle of an epoch."""
     constant = "--limit 150 --batch 16 --network relu16 --schedule constant".split()
 
     def saved(name, *options, status=0):

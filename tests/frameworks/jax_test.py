@@ -35,7 +35,7 @@ directions = tree(2)
 
 
 def gradients(step):
-    """They depend on the step alone: nothing in the training can amplify a difference."""
+    """Gradients that depend only on the step, so training cannot amplify a difference."""
     return jax.tree.map(lambda x: jnp.sin(x * (step + 1)), directions)
 
 

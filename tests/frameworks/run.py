@@ -47,7 +47,7 @@ def has_framework(python):
 
 
 def installed(home):
-    """The Python of the virtual environment `home`, which is made unless a run before has done so."""
+    """The Python of the virtual environment `home`, which the first run creates."""
     wanted, done = requirements[framework], home / "installed"
     home.parent.mkdir(parents=True, exist_ok=True)
     with open(home.with_suffix(".lock"), "w", encoding="utf-8") as lock:

@@ -96,7 +96,7 @@ def parameters(dtype):
 
 
 def make(kind, named, common, first=None, second=None):
-    """An optimizer with two groups. Without their options, they have to come from a file."""
+    """An optimizer with two groups. If `first` is missing, a file must have the options of the groups."""
     groups = [{"params": [p for name, p in named.items() if tensors[name][1] == g]} | (options or {})
               for g, options in enumerate((first, (first or {}) | (second or {})))]
     return kind(groups, lr=0.5, **common)
@@ -136,7 +136,7 @@ def state_of(named, optimizer):
 
 
 class Difference:
-    """The largest difference of values and state, and that of the values relative to the longest way from the start."""
+    """The largest difference of values and state, and of the values relative to their largest move from the start."""
 
     def __init__(self, a, b):
         assert a.keys() == b.keys(), f"{sorted(a)} and {sorted(b)}"
@@ -162,7 +162,7 @@ def fails(wanted, f):
 
 
 def moves(rule, kind, common, first, second, fields, dtype):
-    """Returns the largest differences of runs that moved from runs that did not."""
+    """Returns the largest differences between runs that moved and runs that did not."""
     of = torch.float32 if dtype == "float" else torch.float64
 
     def fresh(with_options):
@@ -176,7 +176,7 @@ def moves(rule, kind, common, first, second, fields, dtype):
     there = state_of(*stayed)
 
     def from_here(file):
-        """In an optimizer without the options."""
+        """Loads the file into an optimizer that was made without options."""
         now = fresh(False)
         step = checkpoint.from_descent(file, now[0].items(), now[1])
         return step, now
@@ -229,7 +229,7 @@ def every_rule_moves():
 
 
 def adamw(dtype=torch.float32, **common):
-    """Parameters and an optimizer with other options than it has by default."""
+    """Parameters, and an optimizer with options other than the defaults."""
     named = parameters(dtype)
     return named, make(optim.AdamW, named, common, adam, {"weight_decay": 0.0})
 

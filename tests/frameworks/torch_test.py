@@ -26,14 +26,14 @@ def parameters(dtype=torch.float32):
 
 
 def give_gradients(params, step, dtype=None):
-    """Gradients that depend on the step alone, at new addresses: nothing in the training can amplify a difference."""
+    """Gradients at new addresses that depend only on the step, so training cannot amplify a difference."""
     generator = torch.Generator().manual_seed(1000 + step)
     for p in params:
         p.grad = torch.randn(p.shape, generator=generator).to(dtype or p.dtype).to(p.dtype)
 
 
 def groups(params, **more):
-    """Three groups with other settings."""
+    """Three groups with different settings."""
     return [{"params": params[:2]}, {"params": params[2:3], "lr": 3e-3, "betas": (0.8, 0.95), "eps": 1e-4},
             {"params": params[3:], "weight_decay": 0.0, **more}]
 
@@ -54,7 +54,7 @@ def same(a, b):
 
 
 def saved(opt):
-    """state_dict() after a way through a file."""
+    """state_dict(), saved and loaded."""
     file = io.BytesIO()
     torch.save(opt.state_dict(), file)
     file.seek(0)
@@ -350,7 +350,7 @@ def refuses():
 
 
 def frees():
-    """The library's optimizer goes with its Python object, or when another one takes its place."""
+    """The library's optimizer is freed with its Python object, or when another one replaces it."""
     a = parameters()
     opt = ours.AdamW(a)
     train(opt, a, 0, 1)

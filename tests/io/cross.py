@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """usage: cross.py cross-program
 
-Python's package safetensors reads what the library writes, and the reverse, bit for bit in every type. What the library
-reads, the package reads too. Takes the Python that DESCENT_SAFETENSORS_PYTHON names, or this one; skipped if it has not
-the packages safetensors, numpy and xxhash, which computes the hashes a second time."""
+Python's package safetensors reads what the library writes, and vice versa, bit for bit in every type. What the library
+reads, the package reads, too. Uses the Python that DESCENT_SAFETENSORS_PYTHON names, or this one; skipped if it lacks
+the packages safetensors, numpy or xxhash, which computes the hashes a second time."""
 import json
 import os
 import pathlib
