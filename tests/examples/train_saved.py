@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests that `train --save` and `--resume` give back a run to the bit: one that was stopped again and again at random
+"""Tests that `train --save` and `--resume` give back a run bit for bit: one that was stopped again and again at random
 moments, by Ctrl-C, SIGTERM or kill -9, ends with the tensors, the table and the curves of one that was never stopped.
 Times differ and are not compared. DESCENT_SEEDS (default: 1) is the number of such runs for each setting.
 
@@ -97,10 +97,10 @@ def stopped_and_resumed(how, options, file, whole):
             out, error = process.communicate()
             check(process.returncode in (0, 130, -by), f"{options} ends as it must: {process.returncode} {error}")
             if process.returncode == 130:
-                check("stopped after step" in error and f"--resume {file}" in error, f"it says how to go on: {error}")
+                check("stopped after step" in error and f"--resume {file}" in error, f"it says how to resume: {error}")
             stops += process.returncode != 0 and os.path.exists(file)
         else:
-            check(process.returncode == 0, f"{options} {resume} goes on: {error}")
+            check(process.returncode == 0, f"{options} {resume} resumes: {error}")
         if process.returncode == 0:
             return stops, out
     sys.exit(f"{options} makes no progress")
@@ -138,7 +138,7 @@ def random_stops(folder):
 
 
 def ctrl_c(folder):
-    """The command that is printed goes on; without --save nothing does."""
+    """The command that is printed resumes the run; without --save there is none."""
     options = "--limit 150 --batch 16 --network relu16 --schedule constant --epochs".split()
     file = os.path.join(folder, "it's a run")
     process = start(*options, "1000000", "--save", file, "--out", os.path.join(folder, "endless"))
@@ -148,8 +148,8 @@ def ctrl_c(folder):
     out, error = process.communicate()
     check(process.returncode == 130, f"status 130, is {process.returncode}: {error}")
     said = re.fullmatch(r".*: stopped after step (\d+) of 10000000, resume with\n(.*)\n", error)
-    check(said, f"it says how to go on: {error}")
-    check(not os.path.exists(os.path.join(folder, "endless")), "a run that goes on has written no curves")
+    check(said, f"it says how to resume: {error}")
+    check(not os.path.exists(os.path.join(folder, "endless")), "a run that was stopped has written no curves")
     at = int(said[1])
     step = struct.unpack("<q", tensors(file)[0]["run.step"][2])[0]
     check(step == at >= 20, f"the file has that step: {step} {at}")
@@ -157,7 +157,7 @@ def ctrl_c(folder):
     epochs = str(at // 10 + 2)
     command = said[2].replace(" 1000000 ", f" {epochs} ") + f" --out '{folder}/ended'"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, env=environment)
-    check(done.returncode == 0, f"the command goes on: {command} {done.stderr}")
+    check(done.returncode == 0, f"the command resumes: {command} {done.stderr}")
     whole = os.path.join(folder, "whole-c")
     run(*options, epochs, "--save", whole, "--out", os.path.join(folder, "never"))
     check(differ(file, whole) == [], f"to the same bits, not {differ(file, whole)}")
@@ -172,7 +172,7 @@ def ctrl_c(folder):
 
 
 def longer_runs(folder):
-    """A finished run is resumed at once, and a longer one goes on in the middle of an epoch."""
+    """A finished run is resumed at once, and a longer one continues in the middle of an epoch."""
     constant = "--limit 150 --batch 16 --network relu16 --schedule constant".split()
 
     def saved(name, *options, status=0):
