@@ -52,7 +52,7 @@ template <class Rule> void show(std::string const& name, Rule rule, panel& pictu
       ds::find_learning_rate(opt, params, {.lowest = 1e-6, .highest = 100, .steps = 120}, [&] { return t.backward(); });
   opt.group(0).lr = curve.steepest();
   // end
-  claim(t.net.layers()[0].weight == before && opt.report().step == 0, name + " goes on where it was");
+  claim(t.net.layers()[0].weight == before && opt.report().step == 0, name + " continues where it was");
 
   double loss = 0;
   for (int step = 0; step < 150; ++step) {

@@ -3,7 +3,7 @@
 //
 // Three user-written rules that descent does not have: a sign method with momentum; normalised descent, which needs the
 // norm of each tensor before it can move an element; and Adam with a count of updates for each element. And a policy of
-// one's own, a pull to slow weights.
+// your own, a pull to slow weights.
 #include <descent/descent.hpp>
 
 #include <algorithm>

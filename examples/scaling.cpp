@@ -57,7 +57,7 @@ void print(cluster const& c, model const& inputs, bool muon) {
       "          gradients in bfloat16, sent in %d bucket%s\n\n",
       inputs.tokens, inputs.peak / 1e12, 100 * inputs.utilization, inputs.memory / 1e12, 100 * inputs.memory_share,
       inputs.bytes_of_step, inputs.buckets,
-      inputs.buckets == 1 ? " after the backward pass" : "s, all but the last while it goes on");
+      inputs.buckets == 1 ? " after the backward pass" : "s, all but the last during it");
   if (muon)
     std::puts(
         "muon      2 n^2 (4 m + 14 n) operations for each n x m matrix of the layers, 2 n^2 (10 m + 5 n) up to\n"

@@ -87,7 +87,7 @@ std::vector<trial> search_rate(comparison_options const& c, options const& o, op
       trials.insert(trials.begin(), try_rate(rate(0) * rate(1) / rate(2)));
     else if (found == rate(n - 1)) trials.push_back(try_rate(rate(n - 1) * rate(n - 2) / rate(n - 3)));
     else break;
-    out.say("  " + optimizer.label + ": the best rate is on the edge of the grid, which goes on");
+    out.say("  " + optimizer.label + ": the best rate is on the edge of the grid, which is extended");
   }
   return trials;
 }

@@ -29,7 +29,7 @@ class console {
   /// The table has a line for each of these runs; `title` is what their names are.
   void compare(std::string const& title, std::vector<std::string> const& names);
   void begin_run(std::string const& title, std::int64_t total_steps);
-  /// The run goes on after this step; prints the lines of the epochs before it.
+  /// The run resumes after this step; prints the lines of the epochs before it.
   void resume(std::vector<epoch_record> const& epochs, std::int64_t step);
   /// `waited`: seconds in which the training waited for data.
   void progress(std::int64_t step, double waited);

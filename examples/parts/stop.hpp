@@ -19,7 +19,7 @@ class stop_signals {
 /// Whether a signal has asked the process to end.
 bool stop_asked();
 
-/// A run that ends early because it was asked to. what() says how it goes on.
+/// A run that ends early because it was asked to. what() says how to resume it.
 struct stopped : std::runtime_error { using std::runtime_error::runtime_error; };
 
 }  // namespace example

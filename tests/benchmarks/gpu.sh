@@ -31,8 +31,10 @@ while [ $left -gt 0 ]; do
     -*)
       case " $own $passed " in
         *" ${1%%=*} "*) set -- "$@" "$1" ;;
-        # shellcheck disable=SC2086  # lists
-        *) python3 tests/nearest.py 'unknown option' "$1" $own $passed >&2; exit 2 ;;
+        *)
+          # shellcheck disable=SC2086  # lists
+          python3 tests/nearest.py 'unknown option' "$1" $own $passed >&2
+          exit 2 ;;
       esac ;;
     *) set -- "$@" "$1" ;;
   esac

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// usage: matrices [blocks [width [exact|tf32|bf16 [eager|captured [at-once]]]]]
-//
 // matrices.cpp on a CUDA device, with up to so many matrices at once. Makes 20 steps for each line that it reads, waits
 // for the device, and prints the seconds of one.
+#include "../../examples/parts/arguments.hpp"
+
 #include <descent/cuda.cuh>
 #include <descent/matrices/cuda.cuh>
 #include <descent/optimizer.hpp>
@@ -24,18 +24,43 @@ void check(cudaError_t status) {
   if (status != cudaSuccess) throw std::runtime_error(cudaGetErrorString(status));
 }
 
-void run(int argc, char** argv, cudaStream_t stream) {
-  bench::transformer const of{argc > 1 ? std::atoi(argv[1]) : 12, argc > 2 ? std::atoi(argv[2]) : 768};
-  bool const captured = argc > 4 && argv[4] == std::string("captured");
-  if (of.blocks < 1 || of.width < 1) throw std::invalid_argument("blocks and width: at least 1");
+constexpr char const* help = R"(usage: matrices [BLOCKS [WIDTH [exact|tf32|bf16 [eager|captured [AT_ONCE]]]]]
+
+Makes 20 steps of Muon on the matrices of a transformer for each line that it reads, and prints the seconds of one.
+
+  BLOCKS                default: 12
+  WIDTH                 default: 768
+  exact, tf32, bf16     the operands of products (default: exact)
+  eager, captured       calls or replays of a graph (default: eager)
+  AT_ONCE               matrices that are processed together, at most (default: the library's)
+  --help                this text
+)";
+
+struct settings {
+  int blocks = 12, width = 768, at_once = 0;
+  std::string precision = "exact";
+  bool captured = false;
+
+  explicit settings(std::vector<std::string> const& arguments) {
+    using namespace example;
+    each_word(arguments, {[&](auto& word) { blocks = integer("BLOCKS", word, 1, 10000); },
+                          [&](auto& word) { width = integer("WIDTH", word, 1, 100'000); },
+                          [&](auto& word) { precision = one_of("operands", word, {"exact", "tf32", "bf16"}); },
+                          [&](auto& word) { captured = one_of("steps", word, {"eager", "captured"}) == "captured"; },
+                          [&](auto& word) { at_once = integer("AT_ONCE", word, 1, 16); }});
+  }
+};
+
+void run(settings const& s, cudaStream_t stream) {
+  bench::transformer const of{s.blocks, s.width};
   thrust::device_vector<float> values(of.size(), 0.01f), gradients = of.gradients();
-  descent::matrices policy{bench::muon_of(argc > 3 ? argv[3] : "exact")};
-  if (argc > 5) policy.at_once = std::atoi(argv[5]);
+  descent::matrices policy{bench::muon_of(s.precision)};
+  if (s.at_once > 0) policy.at_once = s.at_once;
   auto const params =
       of.parameters(thrust::raw_pointer_cast(values.data()), thrust::raw_pointer_cast(gradients.data()));
   descent::optimizer opt{params, descent::adamw{}, policy, descent::cuda{stream}};
   cudaGraphExec_t graph = nullptr;
-  if (captured) {
+  if (s.captured) {
     cudaGraph_t recorded;
     check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     opt.step();
@@ -46,7 +71,7 @@ void run(int argc, char** argv, cudaStream_t stream) {
   while (std::getchar() == '\n') {
     auto const begin = std::chrono::steady_clock::now();
     for (int i = 0; i < steps; ++i)
-      if (captured) check(cudaGraphLaunch(graph, stream));
+      if (s.captured) check(cudaGraphLaunch(graph, stream));
       else opt.step();
     check(cudaStreamSynchronize(stream));
     std::printf("%.9f\n", std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / steps);
@@ -59,13 +84,11 @@ void run(int argc, char** argv, cudaStream_t stream) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
+  return example::exit_code(argc, argv, help, [](std::vector<std::string> const& arguments) {
+    settings const s{arguments};
     cudaStream_t stream;
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    run(argc, argv, stream);
+    run(s, stream);
     check(cudaStreamDestroy(stream));
-    return 0;
-  } catch (std::exception const& e) {
-    return std::fprintf(stderr, "%s\n", e.what()), 1;
-  }
+  });
 }

@@ -94,7 +94,7 @@ template <class Real, class Terms> struct whiten {
 ///     dR_j <- b dR_j + (1 - b) mean over i of (Q_L' g Q_R)_ij^2 / dL_i      all four with d as it was
 ///     Q    <- qr(L Q), every k-th time
 ///
-/// The eigenvalues are separate means: they are 1 until the eigenvectors have been found, start at `initial` then, are
+/// The eigenvalues are separate means: they are 1 until the eigenvectors have been found, then start at `initial`, are
 /// updated in every step, and do not change when Q does. With `clamp` their inverse roots are at most max(10, min(n,
 /// 4000)) for a side of n. There is no bias correction, and columns of Q are not sorted. The first update only sets L,
 /// R and Q, as in soap. Also as in soap: `every`, skipped updates, captured steps, a singular L and, for `adam`, the

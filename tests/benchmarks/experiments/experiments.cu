@@ -6,16 +6,17 @@
 /// of device memory:
 ///
 ///     nvcc -std=c++20 -O3 -arch=native -Iinclude tests/benchmarks/experiments/experiments.cu -o experiments
-///     ./experiments [--quick] [--shapes] [results.jsonl]
+///     ./experiments
 ///
-/// --shapes runs only experiment 9. --quick runs small sizes once, only to check that each variant gives the engine's
-/// bits. The exit code says whether all do. If one does not, -fmad=false tells whether the compiler only contracted
-/// a * b + c differently.
+/// The exit code says whether all variants give the engine's bits. If one does not, -fmad=false tells whether the
+/// compiler only contracted a * b + c differently.
+#include "../../../examples/parts/arguments.hpp"
 #include "kernels.cuh"
 #include "timing.cuh"
 
-#include <cstring>
 #include <memory>
+#include <stdexcept>
+#include <string>
 
 using namespace experiments;
 
@@ -404,24 +405,28 @@ int run(bool quick, bool all, std::FILE* out) {
   return a.found.decide();
 }
 
+constexpr char const* help = R"(usage: experiments [--quick] [--shapes] [RESULTS]
+
+Compares other ways to launch the update with the engine's, in bits and in time.
+
+  --quick     small sizes once, only to check the bits
+  --shapes    only experiment 9
+  RESULTS     a file (default: experiments.jsonl)
+  --help      this text
+)";
+
+void run_all(std::vector<std::string> arguments) {
+  bool const quick = std::erase(arguments, "--quick") > 0, shapes = std::erase(arguments, "--shapes") > 0;
+  std::string file = "experiments.jsonl";
+  example::each_option(arguments, {"--quick", "--shapes"}, [](auto&, auto&) { example::fail("flags have no value"); },
+                       [&](std::string const& word) { file = word; });
+  std::FILE* const out = std::fopen(file.c_str(), "w");
+  if (!out) throw std::runtime_error(file + ": cannot be written");
+  int const failed = run(quick, !shapes, out);
+  std::fclose(out);
+  if (failed != 0) throw std::runtime_error("not all variants give the engine's bits");
+}
+
 }  // namespace
 
-int main(int count, char** arguments) {
-  bool quick = false, all = true;
-  char const* file = "experiments.jsonl";
-  for (int i = 1; i < count; ++i) {
-    if (std::strcmp(arguments[i], "--quick") == 0) quick = true;
-    else if (std::strcmp(arguments[i], "--shapes") == 0) all = false;
-    else file = arguments[i];
-  }
-  std::FILE* const out = std::fopen(file, "w");
-  if (!out) return std::perror(file), 1;
-  try {
-    int const failed = run(quick, all, out);
-    std::fclose(out);
-    return failed != 0;
-  } catch (std::exception const& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return example::exit_code(argc, argv, help, run_all); }

@@ -4,6 +4,8 @@
 // Times products of matrices of one shape, as Muon makes them, replayed from a graph: by the type of their operands;
 // one after the other, on several streams ("streams") or in one strided call for several ("batches"). Link -lcublas.
 // See docs/design/0013.
+#include "../../../examples/parts/arguments.hpp"
+
 #include <cublas_v2.h>
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
@@ -51,9 +53,12 @@ template <class T> T* device_array(std::int64_t n) {
 enum class operands { sgemm, tf32, rounded_to_bf16, bf16, converted };
 char const* const names[] = {"sgemm", "tf32", "16bf of floats", "bf16 in, float out", "converted, then bf16"};
 
-}  // namespace
+constexpr char const* help = R"(usage: products
 
-int main() {
+Times products of matrices of one shape, as Muon makes them, by the type of their operands and the way to launch them.
+)";
+
+void run() {
   cublasHandle_t blas;
   check(cublasCreate(&blas), "cublasCreate");
   cudaStream_t streams[most_streams];
@@ -135,3 +140,7 @@ int main() {
       check(cudaFree(p), "cudaFree");
   }
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return example::exit_code(argc, argv, help, run); }
