@@ -20,7 +20,8 @@ namespace descent::detail {
 /// A vector of trivially copyable elements that share their code: std::vector has about sixty functions for each type,
 /// and an optimizer needs several for each rule.
 template <class T> class plain_vector {
-  static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+  static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__,
+                "a rule and its memory must be trivially copyable, with at most the alignment that operator new gives");
 
  public:
   plain_vector() = default;
