@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Compares a rule of your own with rules of the library, over learning rates and seeds: `compare_rule --help`. Change
-// my_rule below, or include the header of your rule in its place.
+// Compares my_rule with rules of the library, over learning rates and seeds: `compare_rule --help`. Put your rule into
+// how_to/my_rule.hpp.
+#include "how_to/my_rule.hpp"
 #include "learn/seeds.hpp"
 #include "parts/arguments.hpp"
 #include "parts/chart.hpp"
@@ -24,23 +25,6 @@ namespace ds = descent;
 namespace learn = example::learn;
 
 namespace {
-
-// snippet: my_rule
-/// RMSprop without squares:   v <- b v + (1 - b) |g|     p <- p - lr g / (v + eps)
-struct my_rule {
-  double lr = 1e-3, beta = 0.9, eps = 1e-8;
-
-  template <class Real> struct state { Real v; };
-  template <class Real> struct terms { Real lr, b, a, eps; };
-  DESCENT_HD terms<double> at(std::int64_t) const { return {lr, beta, 1 - beta, eps}; }
-
-  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
-    using ds::abs;
-    s.v = k.b * s.v + k.a * abs(g);
-    return p - k.lr * g / (s.v + k.eps);
-  }
-};
-// end
 
 /// The percentage of test digits that a run with this rate reads right.
 using trial = std::function<double(learn::settings const&, double lr)>;
