@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <functional>
 #include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -144,9 +145,7 @@ best_runs runs_of(contestant const& one, options const& o, example::panel& shown
     if (best.accuracy.empty() || spread.mean > mean(best.accuracy)) best.rate = rate, best.accuracy = got;
   }
   auto const [low, at, high] = learn::spread_of(best.accuracy);
-  std::printf("   best at %g: %.1f (%.1f to %.1f)", best.rate, at, low, high);
-  if (best.rate == o.rates.front()) std::puts(", the smallest rate given: try smaller ones");
-  else std::puts(best.rate == o.rates.back() ? ", the largest rate given: try larger ones" : "");
+  std::printf("   best at %g: %.1f (%.1f to %.1f)\n", best.rate, at, low, high);
   return best;
 }
 
@@ -157,11 +156,17 @@ void compare(options const& o) {
   std::printf("test accuracy, %%, mean of %d seeds\n%-10s", int(o.seeds), "rate");
   for (double const rate : o.rates) std::printf(" %8g", rate);
   std::puts("");
-  auto const mine = runs_of(with_rates("my_rule", my_rule{}), o, shown);
-  std::vector<best_runs> others;
-  for (auto const& one : o.against) others.push_back(runs_of(one, o, shown));
+  std::vector<best_runs> all{runs_of(with_rates("my_rule", my_rule{}), o, shown)};
+  for (auto const& one : o.against) all.push_back(runs_of(one, o, shown));
   std::puts("");
-  for (auto const& other : others) {
+  for (auto const& one : all) {
+    if (one.rate == o.rates.front())
+      std::printf("%s is best at the smallest rate: try smaller ones\n", one.name.c_str());
+    else if (one.rate == o.rates.back())
+      std::printf("%s is best at the largest rate: try larger ones\n", one.name.c_str());
+  }
+  auto const& mine = all[0];
+  for (auto const& other : std::span(all).subspan(1)) {
     std::size_t better = 0, worse = 0;
     for (std::size_t k = 0; k < mine.accuracy.size(); ++k) {
       better += mine.accuracy[k] > other.accuracy[k];
