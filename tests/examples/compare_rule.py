@@ -59,6 +59,6 @@ with tempfile.TemporaryDirectory() as folder:
         said = re.fullmatch(r"my_rule - (\w+): ([+-][\d.]+) points on average, better with (\d) seeds and worse with (\d)", verdict)
         check(said and said[1] == row[1] and int(said[3]) + int(said[4]) <= 2, f"a verdict for each: {verdict}")
         check(abs(float(said[2]) - (float(rows[0][6]) - float(row[6]))) < 0.11, f"of the difference of means: {verdict}")
-    texts = {t.text for t in xml.parse(picture).getroot().iter("{http://www.w3.org/2000/svg}text")}
+    texts = {"".join(t.itertext()) for t in xml.parse(picture).getroot().iter("{http://www.w3.org/2000/svg}text")}
     check({"my_rule", "sgd", "adamw"} <= texts, f"the picture names the rules: {texts}")
     check(run(*small, "--rates", "0.001,0.01,0.1").stdout == done.stdout, "the same command gives the same result")
