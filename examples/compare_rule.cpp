@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Compares a rule of your own with rules of the library, over learning rates and seeds: `compare_rule --help`. Change
-// my_rule below, or include the header of your rule in its place.
+// Compares my_rule with rules of the library, over learning rates and seeds: `compare_rule --help`. Put your rule into
+// how_to/my_rule.hpp.
+#include "how_to/my_rule.hpp"
 #include "learn/seeds.hpp"
 #include "parts/arguments.hpp"
 #include "parts/chart.hpp"
@@ -14,6 +15,7 @@
 #include <cstdio>
 #include <functional>
 #include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,23 +24,6 @@ namespace ds = descent;
 namespace learn = example::learn;
 
 namespace {
-
-// snippet: my_rule
-/// RMSprop without squares:   v <- b v + (1 - b) |g|     p <- p - lr g / (v + eps)
-struct my_rule {
-  double lr = 1e-3, beta = 0.9, eps = 1e-8;
-
-  template <class Real> struct state { Real v; };
-  template <class Real> struct terms { Real lr, b, a, eps; };
-  DESCENT_HD terms<double> at(std::int64_t) const { return {lr, beta, 1 - beta, eps}; }
-
-  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
-    using ds::abs;
-    s.v = k.b * s.v + k.a * abs(g);
-    return p - k.lr * g / (s.v + k.eps);
-  }
-};
-// end
 
 /// The percentage of test digits that a run with this rate reads right.
 using trial = std::function<double(learn::settings const&, double lr)>;
@@ -132,9 +117,7 @@ best_runs runs_of(contestant const& one, options const& o, example::panel& shown
     if (best.accuracy.empty() || spread.mean > mean(best.accuracy)) best.rate = rate, best.accuracy = got;
   }
   auto const [low, at, high] = learn::spread_of(best.accuracy);
-  std::printf("   best at %g: %.1f (%.1f to %.1f)", best.rate, at, low, high);
-  if (best.rate == o.rates.front()) std::puts(", the smallest rate given: try smaller ones");
-  else std::puts(best.rate == o.rates.back() ? ", the largest rate given: try larger ones" : "");
+  std::printf("   best at %g: %.1f (%.1f to %.1f)\n", best.rate, at, low, high);
   return best;
 }
 
@@ -145,11 +128,17 @@ void compare(options const& o) {
   std::printf("test accuracy, %%, mean of %d seeds\n%-10s", int(o.seeds), "rate");
   for (double const rate : o.rates) std::printf(" %8g", rate);
   std::puts("");
-  auto const mine = runs_of(with_rates("my_rule", my_rule{}), o, shown);
-  std::vector<best_runs> others;
-  for (auto const& one : o.against) others.push_back(runs_of(one, o, shown));
+  std::vector<best_runs> all{runs_of(with_rates("my_rule", my_rule{}), o, shown)};
+  for (auto const& one : o.against) all.push_back(runs_of(one, o, shown));
   std::puts("");
-  for (auto const& other : others) {
+  for (auto const& one : all) {
+    if (one.rate == o.rates.front())
+      std::printf("%s is best at the smallest rate: try smaller ones\n", one.name.c_str());
+    else if (one.rate == o.rates.back())
+      std::printf("%s is best at the largest rate: try larger ones\n", one.name.c_str());
+  }
+  auto const& mine = all[0];
+  for (auto const& other : std::span(all).subspan(1)) {
     std::size_t better = 0, worse = 0;
     for (std::size_t k = 0; k < mine.accuracy.size(); ++k) {
       better += mine.accuracy[k] > other.accuracy[k];

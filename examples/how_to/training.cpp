@@ -3,6 +3,7 @@
 //
 // The tasks of docs/how_to.md that concern the training loop, each with what must hold after it.
 #include "../parts/claim.hpp"
+#include "my_rule.hpp"
 #include "nvtx_tool.hpp"
 
 #include <descent/any_optimizer.hpp>
@@ -228,29 +229,12 @@ void own_policy() {
   claim(w[0] == -0.25f, "the box holds the values");
 }
 
-// snippet: own_rule
-/// Normalises each element's gradient by its running size:   v <- b v + (1 - b) |g|     p <- p - lr g / (v + eps)
-struct running_size {
-  double lr = 1e-3, beta = 0.9, eps = 1e-8;
-
-  template <class Real> struct state { Real v; };
-  template <class Real> struct terms { Real lr, b, a, eps; };
-  DESCENT_HD terms<double> at(std::int64_t) const { return {lr, beta, 1 - beta, eps}; }
-
-  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
-    using ds::abs;
-    s.v = k.b * s.v + k.a * abs(g);
-    return p - k.lr * g / (s.v + k.eps);
-  }
-};
-// end
-
 void own_rule() {
   std::vector<float> w(8), dw(8, 2.f);
   ds::parameters<float> params;
   params.add("w", w, dw);
   // snippet: own_rule_used
-  ds::optimizer opt{params, running_size{.lr = 0.01}, ds::clip_norm{10}};
+  ds::optimizer opt{params, my_rule{.lr = 0.01}, ds::clip_norm{10}};
   // end
   opt.step();
   claim(close(w[0], -0.01 * 2 / (0.1 * 2), 1e-5), "the first step is lr / (1 - beta)");

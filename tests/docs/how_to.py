@@ -36,7 +36,7 @@ if not problems and listed != tasks:
     problems.append("the index has another order than the page")
 
 shown = set(re.findall(r"<!-- snippet: (examples/how_to/\S+) -->", page))
-for path in sorted(root.glob("examples/how_to/*.c*")):
+for path in sorted(root.glob("examples/how_to/*.*")):
     for name in re.findall(r"// snippet: (\S+)", path.read_text(encoding="utf-8")):
         if f"examples/how_to/{path.name}#{name}" not in shown:
             problems.append(f"{path.name} has the snippet {name}, and the page does not")

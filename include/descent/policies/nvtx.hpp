@@ -20,8 +20,8 @@ namespace descent {
 ///       gather values        the new values of all ranks, with sharded{}
 ///
 /// What a step does not do has no range. Other calls have the ranges of their parts without step: gradient_norm()
-/// measures. Without a tool a range costs a call through a pointer that is null. Needs the headers of NVTX 3, which the
-/// CUDA Toolkit has, and with glibc before 2.34 -ldl.
+/// measures. Without a tool a range costs a test of a pointer. Give the policy to all ranks or to none. It needs the
+/// headers of NVTX 3, which the CUDA Toolkit has, and with glibc before 2.34 -ldl.
 ///
 /// A policy for another profiler is a struct like this one: begin() returns an object whose destructor ends the range.
 struct nvtx_ranges {
