@@ -55,7 +55,7 @@ struct options {
     write_file(csv, lines);
   }
   /// The same for dot plots; x is the number of a value in its row, from 1.
-  void write_dots(std::string const& title, std::vector<dot_panel> const& panels) const {
+  void write(std::string const& title, std::vector<dot_panel> const& panels) const {
     if (!picture.empty()) write_file(picture, draw_dots(title, panels));
     if (csv.empty()) return;
     std::string lines = "panel,curve,x,y\n";

@@ -47,6 +47,6 @@ int main(int argc, char** argv) {
       else e.claim(mean(2) > mean(1) && mean(1) > mean(0) + 5, "a large rate does");
       panels.push_back(p);
     }
-    e.write_dots("Adam with three schedules: six hidden layers on handwritten digits, a dot for each seed", panels);
+    e.write("Adam with three schedules: six hidden layers on handwritten digits, a dot for each seed", panels);
   });
 }

@@ -20,7 +20,7 @@ std::vector<shown_rule> momentum_rules() {
       searched("heavy_ball", ds::heavy_ball{}),
       noted(searched("qhm", ds::qhm{.beta = 0.9}, ds::qhm{}), {"beta 0.9"}),
       searched("asgd", ds::asgd{}),
-      searched("rprop", ds::rprop{}),
+      noted(searched("rprop", ds::rprop{}), {"", "made for full batches; these have 32 images"}),
       searched("signsgd", ds::signsgd{}),
       searched("signum", ds::signum{}),
       searched("lion", ds::lion{}),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks how the pictures look: no text is cut, none is too small in the site's column, and all have one style with a dark
-form.
+"""Checks how the pictures look: no text is cut or covers another one, none is too small in the site's column, and all have
+one style with a dark form.
 
 usage: pictures.py project-root [picture...]   (all of docs/pictures)
 """
@@ -42,11 +42,17 @@ def wrong(path):
     for colour in ("fill", "stroke"):
         if any(node.get(colour, "none") != "none" for node in picture.iter()):
             yield f"has a {colour} beside its style, the same in the dark"
+    places = []
     for x, y, anchor, size, bold, letters in texts(picture):
         long = svg.width_of(letters, size, bold)
         left = x - {"start": 0, "middle": long / 2, "end": long}[anchor]
         if left < 0 or left + long > width or y < 0.75 * size or y + 0.25 * size > height:
             yield f'cuts "{letters}", from {left:.0f} to {left + long:.0f} of {width:g}, base at {y:g} of {height:g}'
+        place = left, y - 0.7 * size, left + long, y + 0.15 * size
+        for of, other in places:
+            if place[0] < of[2] and of[0] < place[2] and place[1] < of[3] and of[1] < place[3]:
+                yield f'writes "{letters}" over "{other}"'
+        places.append((place, letters))
         if size < smallest:
             yield f'writes "{letters}" in {size:g} px'
 
