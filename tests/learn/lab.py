@@ -597,6 +597,9 @@ def check_places(browser):
         else:
             check(question[3] <= picture[1] <= question[3] + 80, "on a phone it is right above the picture")
             check(0 < slider[1] - scrub[3] < 420, "on a phone the sliders follow the picture")
+            browser.reset("#s.surface=5&s.steps=20&r=sgd,lr:0.1")
+            below = browser.run("['#accuracy', '#fields input'].map(x => document.querySelector(x).getBoundingClientRect().top)")
+            check(0 < below[1] - below[0] < 600, "and those of a network its curves")
     browser.call("Emulation.clearDeviceMetricsOverride")
 
 
