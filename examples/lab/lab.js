@@ -25,7 +25,7 @@ const lab = (() => {
     history.replaceState(null, '', model.hidden ? `#lesson=${model.lesson}` : model.toHash());
   }
 
-  /// Makes a change and runs again. `what` names the control: 'all' and 'runs' draw the controls anew.
+  /// Makes a change and runs again. `what` names the control: 'all' and 'runs' redraw the controls.
   function act(change, what) {
     pause();
     if (model.hidden) model.hidden = false, id('question').hidden = true, drawLessons();

@@ -77,7 +77,7 @@ struct whole_batch {
   }
 };
 
-/// Shuffled anew in each epoch, unless a batch has all images.
+/// Shuffled again in each epoch, unless a batch has all images.
 struct run_order {
   reshuffled by;
   bool whole;
