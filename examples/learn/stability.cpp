@@ -18,9 +18,12 @@ int main(int argc, char** argv) {
   return exit_code([&] {
     learn::options const options{argc, argv};
     panel plane{"momentum β and lr λ with a rate of at most r", "lr λ", axis::linear, {}}, paths = plane;
-    for (double r : {1.0, 0.9, 0.7})  // the edge of the pairs whose rate is at most r
+    for (double r : {1.0, 0.9, 0.7}) {  // the edge of the pairs whose rate is at most r
       plane.curves.push_back(
           {"r = " + short_number(r), {{1 - r, 0}, {(1 - r) * (1 - r), r * r}, {(1 + r) * (1 + r), r * r}, {1 + r, 0}}});
+      for (auto const [s, beta] : plane.curves.back().points)
+        claim(close(pair{s, beta}.rate(), r, 1e-6), "the corners of a trapezoid have its rate");
+    }
     paths.title = "distance from the minimum", paths.x_label = "step", paths.scale = axis::logarithmic;
 
     std::puts("lr λ   beta  roots               rate   x_50 predicted, measured");
