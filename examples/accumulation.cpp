@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Gradient accumulation: micro-batches give the result of one batch that does not fit into memory.
+#include "parts/arguments.hpp"
 #include "parts/claim.hpp"
 #include "parts/device.hpp"
 #include "parts/least_squares.hpp"
@@ -120,6 +121,11 @@ void run() {
   compare("4 micro-batches of 8, the last two of 4 and 2", in_parts(data, 4, incomplete), in_batches(data, incomplete));
 }
 
+constexpr char const* help = R"(usage: accumulation
+
+Shows that micro-batches give the result of one batch that does not fit into memory.
+)";
+
 }  // namespace
 
-int main() { return example::exit_code(run); }
+int main(int argc, char** argv) { return example::exit_code(argc, argv, help, run); }

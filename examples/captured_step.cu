@@ -3,6 +3,7 @@
 //
 // Captures the backward pass and the step in a CUDA graph once and replays it. Warm-up, a loss scale, an overflow and a
 // hyperparameter that changes between two replays give the same bits as the same calls without a graph.
+#include "parts/arguments.hpp"
 #include "parts/claim.hpp"
 #include "parts/gpu.cuh"
 #include "parts/least_squares.hpp"
@@ -100,6 +101,11 @@ void run() {
   claim(r[overflow_at - 1].step == r[overflow_at - 2].step, "a skipped step does not count");
 }
 
+constexpr char const* help = R"(usage: captured_step
+
+Captures the backward pass and the step in a CUDA graph, and compares its replays with calls.
+)";
+
 }  // namespace
 
-int main() { return example::exit_code(run); }
+int main(int argc, char** argv) { return example::exit_code(argc, argv, help, run); }

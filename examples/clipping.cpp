@@ -3,6 +3,7 @@
 //
 // All ways to clip, on gradients whose norms are known: 3 and 4 in one group, 12 in the other, 13 together. Each runs
 // without a loss scale and with a scale of 1024, and gives the same bits.
+#include "parts/arguments.hpp"
 #include "parts/claim.hpp"
 #include "parts/device.hpp"
 
@@ -96,6 +97,11 @@ void run() {
   show("clip_norm{6.5}, clip_value{1.25}", {1.25, 1, -1.25, 13, 0.5}, ds::clip_norm{6.5}, ds::clip_value{1.25});
 }
 
+constexpr char const* help = R"(usage: clipping
+
+Clips gradients of known norms in every way, with and without a loss scale.
+)";
+
 }  // namespace
 
-int main() { return example::exit_code(run); }
+int main(int argc, char** argv) { return example::exit_code(argc, argv, help, run); }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // What the storage types can hold and what they lose: the numbers that docs/mixed_precision.md quotes.
+#include "parts/arguments.hpp"
 #include "parts/claim.hpp"
 
 #include <descent/descent.hpp>
@@ -90,6 +91,11 @@ void run() {
   claim(std::fabs(at_random - exact) < 0.004, "random rounding keeps them on average");
 }
 
+constexpr char const* help = R"(usage: formats
+
+Prints what the storage types can hold and what they lose.
+)";
+
 }  // namespace
 
-int main() { return example::exit_code(run); }
+int main(int argc, char** argv) { return example::exit_code(argc, argv, help, run); }

@@ -8,6 +8,7 @@
 //
 // The first backward pass also uses the loss scale, so that u survives in half. u is divided by the scale before it
 // enters the loss; the scale then multiplies that loss once, like any other.
+#include "parts/arguments.hpp"
 #include "parts/claim.hpp"
 #include "parts/device.hpp"
 #include "parts/random.hpp"
@@ -183,6 +184,11 @@ void run() {
   }
 }
 
+constexpr char const* help = R"(usage: gradient_penalty
+
+Trains with a gradient penalty under a loss scale, in float and in half.
+)";
+
 }  // namespace
 
-int main() { return example::exit_code(run); }
+int main(int argc, char** argv) { return example::exit_code(argc, argv, help, run); }

@@ -5,6 +5,7 @@
 // record takes a time, as from a slow disk or decoder, and each batch is followed by a step of known length.
 // With a GPU (loader.cu) also what pinned memory is worth.
 // loader [records] [picture]
+#include "parts/arguments.hpp"
 #include "parts/chart.hpp"
 #include "parts/claim.hpp"
 #include "parts/output.hpp"
@@ -39,9 +40,8 @@ struct settings {
   int records = 100;
   std::string picture = "loader.svg";
   explicit settings(std::vector<std::string> const& arguments) {
-    if (arguments.size() > 1) records = std::stoi(arguments[1]);
-    if (arguments.size() > 2) picture = arguments[2];
-    claim(records >= batch, "there is at least one batch");
+    each_word(arguments, {[&](auto& word) { records = integer("RECORDS", word, batch, 1'000'000); },
+                          [&](auto& word) { picture = word; }});
   }
 };
 
@@ -155,8 +155,17 @@ void run(settings const& s) {
   write_file(s.picture, draw("A loader whose records take 1 ms", panels));
 }
 
+constexpr char const* help = R"(usage: loader [RECORDS [PICTURE]]
+
+Times a loader over records that take 1 ms each, by workers, batches ahead and processes, and draws the result.
+
+  RECORDS    at least 10 (default: 100)
+  PICTURE    a file (default: loader.svg)
+  --help     this text
+)";
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  return example::exit_code([&] { run(settings({argv, argv + argc})); });
+  return example::exit_code(argc, argv, help, [](std::vector<std::string> const& words) { run(settings{words}); });
 }

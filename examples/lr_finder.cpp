@@ -3,6 +3,7 @@
 //
 // The learning-rate finder on handwritten digits: `lr_finder [picture.svg]` sweeps the rate for three rules, draws the
 // curves, and trains at the rates that they suggest.
+#include "parts/arguments.hpp"
 #include "parts/chart.hpp"
 #include "parts/claim.hpp"
 #include "parts/device.hpp"
@@ -73,11 +74,20 @@ template <class Rule> void show(std::string const& name, Rule rule, panel& pictu
   picture.curves.push_back(drawn);
 }
 
+constexpr char const* help = R"(usage: lr_finder [PICTURE]
+
+Finds the learning rates of three rules by the range test, trains with them, and draws the curves.
+
+  PICTURE    a file (default: lr_finder.svg)
+  --help     this text
+)";
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  return exit_code([&] {
-    std::string const name = argc > 1 ? argv[1] : "lr_finder.svg";
+  return exit_code(argc, argv, help, [](std::vector<std::string> const& arguments) {
+    std::string name = "lr_finder.svg";
+    example::each_word(arguments, {[&](auto& word) { name = word; }});
     example::require_writable(name);
     panel picture{"smoothed loss", "log10 of the learning rate", axis::logarithmic, {}};
     show("sgd", ds::sgd{.momentum = 0.9}, picture);

@@ -4,8 +4,7 @@
 // Why half needs a loss scale. One network trains on the same batches in float, in half with float master weights, and
 // in half with a dynamic loss scale that starts far too high and settles. The loss has a factor of 2^-20, as in a mean
 // over a million tokens: without a scale, most of its gradients are below the smallest number of half.
-//
-// usage: mixed_precision [steps [batch [picture]]]
+#include "parts/arguments.hpp"
 #include "parts/chart.hpp"
 #include "parts/claim.hpp"
 #include "parts/dataset.hpp"
@@ -32,10 +31,10 @@ struct settings {
   int steps = 600, batch = 32;
   std::string picture = "mixed_precision.svg";
 
-  settings(int argc, char** argv) {
-    if (argc > 1) steps = std::stoi(argv[1]);
-    if (argc > 2) batch = std::stoi(argv[2]);
-    if (argc > 3) picture = argv[3];
+  explicit settings(std::vector<std::string> const& arguments) {
+    each_word(arguments,
+              {[&](auto& word) { steps = integer("STEPS", word, 1, 1'000'000); },
+               [&](auto& word) { batch = integer("BATCH", word, 1, 1438); }, [&](auto& word) { picture = word; }});
   }
 };
 
@@ -142,8 +141,18 @@ void run(settings const& s) {
   claim(mean_of_last_tenth(plain.loss) > 3 * want, "without it half does not");
 }
 
+constexpr char const* help = R"(usage: mixed_precision [STEPS [BATCH [PICTURE]]]
+
+Trains in float, in half, and in half with a loss scale, and draws losses, zero gradients and scales.
+
+  STEPS      default: 600
+  BATCH      images per step (default: 32)
+  PICTURE    a file (default: mixed_precision.svg)
+  --help     this text
+)";
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  return example::exit_code([&] { run({argc, argv}); });
+  return example::exit_code(argc, argv, help, [](std::vector<std::string> const& words) { run(settings{words}); });
 }

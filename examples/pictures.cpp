@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Draws the pictures of docs/optimizers.md: each rule's path on two surfaces and its training curve.
-#include "parts/claim.hpp"
+#include "parts/arguments.hpp"
 #include "parts/cpu.hpp"
 #include "parts/network.hpp"
 #include "parts/output.hpp"
@@ -29,8 +29,14 @@
 namespace example::pictures {
 namespace {
 
-constexpr char const* usage = R"(usage: pictures FOLDER [NAME...]     Draws FOLDER/NAME.svg; without names, all.
-       pictures --list               The names.
+constexpr char const* help = R"(usage: pictures FOLDER [NAME...]
+       pictures --list
+
+Draws the path of each rule on two surfaces and a training curve, as FOLDER/NAME.svg.
+
+  NAME      which pictures (default: all)
+  --list    print the names
+  --help    this text
 )";
 
 /// Values of lr to try. The best has the smallest final loss: on a surface the largest of the last ten steps, among the
@@ -200,7 +206,7 @@ void draw_together(std::filesystem::path const& folder) {
   write_file(folder / "together.svg", pictures::draw_together(surfaces(), rules));
 }
 
-void run(std::vector<std::string> arguments) {
+void run(std::vector<std::string> const& arguments) {
   std::vector<shown_rule> rules;
   for (auto part : {momentum_rules, adaptive_rules, layer_rules, free_rules, matrix_rules, around_rules})
     std::ranges::move(part(), std::back_inserter(rules));
@@ -213,13 +219,13 @@ void run(std::vector<std::string> arguments) {
     for (auto const& name : names) std::puts(name.c_str());
     return;
   }
-  if (arguments.empty() || arguments[0].starts_with('-')) throw std::invalid_argument(usage);
+  if (std::ranges::count(arguments, "--list") > 0) fail("--list is given alone");
+  each_option(arguments, {"--list"}, [](auto&, auto&) {}, [](auto&) {});
+  if (arguments.empty()) fail("the folder of the pictures is missing");
   std::filesystem::path const folder = arguments[0];
   std::vector<std::string> const wanted(arguments.begin() + 1, arguments.end());
   for (auto const& name : wanted)
-    if (!std::ranges::count(names, name))
-      throw std::invalid_argument("there is no picture " + example::quoted(name) + "; there are " +
-                                  joined(names, ", "));
+    if (!std::ranges::count(names, name)) fail_unknown("there is no picture", name, names);
   auto const want = [&](std::string const& name) { return wanted.empty() || std::ranges::count(wanted, name) > 0; };
 
   std::filesystem::create_directories(folder);
@@ -235,5 +241,5 @@ void run(std::vector<std::string> arguments) {
 }  // namespace example::pictures
 
 int main(int argc, char** argv) {
-  return example::exit_code([&] { example::pictures::run({argv + 1, argv + argc}); });
+  return example::exit_code(argc, argv, example::pictures::help, example::pictures::run);
 }

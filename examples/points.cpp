@@ -4,6 +4,7 @@
 // Points that are added and removed, as in Gaussian splatting: bumps a exp(-(x - m)^2 / 2 s^2) add up to a curve. Each
 // step looks through a window and updates the points visible there. At intervals, points with large gradients are
 // doubled and points that hardly show are dropped, together with the optimizer's state.
+#include "parts/arguments.hpp"
 #include "parts/claim.hpp"
 
 #include <descent/descent.hpp>
@@ -79,8 +80,13 @@ double error_of(cloud c) { return backward(c, 0, samples); }
 
 }  // namespace
 
-int main() {
-  return example::exit_code([] {
+constexpr char const* help = R"(usage: points
+
+Fits a curve by points that are added and removed during the training.
+)";
+
+int main(int argc, char** argv) {
+  return example::exit_code(argc, argv, help, [] {
     auto const train = [](bool changing) {
       cloud c;
       for (int j = 0; j < 12; ++j) c.points.push_back({(float(j) + 0.5f) / 12, std::log(0.05f), 0.1f});

@@ -4,18 +4,11 @@
 // How a training step scales: a model's projection to 4096 GPUs, with its inputs, and a picture of it beside measured
 // runs.
 //
-//   scaling                                          the projection, as tables
-//   scaling --buckets 8 --tokens 4096                other inputs
-//   scaling --rule muon                              with Muon's products for the matrices of the layers
-//   scaling --grid 80                                models that are cut, on grids of GPUs with 80 GB
-//   scaling --draw scaling.svg --runs scaling.csv    the picture; scaling.sh measures the runs
-//
 // parts/projection.hpp and parts/grid.hpp have the model.
 #include "parts/arguments.hpp"
 #include "parts/chart.hpp"
 #include "parts/grid.hpp"
 #include "parts/output.hpp"
-#include "parts/program.hpp"
 
 #include <cmath>
 #include <cstdio>
@@ -175,26 +168,32 @@ std::string picture(cluster const& c, model m, std::string const& runs) {
               {measured(runs), sent, share});
 }
 
+constexpr char const* help = R"(usage: scaling [options]
+
+Projects how long a training step takes on up to 4096 GPUs, and prints the inputs of this model and its tables.
+
+  --buckets N      gradients are sent in N buckets during the backward pass (default: 1, after it)
+  --tokens N       tokens of a step on each GPU
+  --rule NAME      adamw (default), or muon, with its products for the matrices of the layers
+  --grid GB        instead of the tables: models that are cut, on grids of GPUs with so much memory
+  --draw FILE      instead of the tables: a picture of the projection beside measured runs
+  --runs FILE      these runs, which scaling.sh measures
+  --help           this text
+)";
+
 void run(std::vector<std::string> const& arguments) {
   model m{.parameters = 0};
   std::string file, runs, rule = "adamw";
   double room = 0;
-  auto const known = [](std::string const& name) {
-    return name == "--buckets" || name == "--tokens" || name == "--rule" || name == "--draw" || name == "--runs" ||
-           name == "--grid";
-  };
-  bool const wanted = each_option(arguments, known, [&](std::string const& name, std::string const& value) {
+  std::vector<std::string> const names{"--buckets", "--tokens", "--rule", "--draw", "--runs", "--grid"};
+  each_option(arguments, names, [&](std::string const& name, std::string const& value) {
     if (name == "--buckets") m.buckets = integer(name, value, 1, 10000);
     else if (name == "--tokens") m.tokens = positive(name, value);
     else if (name == "--grid") room = 1e9 * positive(name, value);
     else (name == "--rule" ? rule : name == "--draw" ? file : runs) = value;
   });
-  if (!wanted) {
-    std::puts("scaling [--buckets N] [--tokens N] [--rule adamw|muon] [--grid GB] [--draw FILE --runs FILE]");
-    return;
-  }
   if (file.empty() != runs.empty()) fail("--draw and --runs belong together");
-  if (rule != "adamw" && rule != "muon") fail("--rule must be adamw or muon, is " + example::quoted(rule));
+  one_of("--rule", rule, {"adamw", "muon"});
   if (room > 0) print_grids(cluster{}, m, rule == "muon", room);
   else if (file.empty()) print(cluster{}, m, rule == "muon");
   else write_file(file, picture(cluster{}, m, runs));
@@ -202,6 +201,4 @@ void run(std::vector<std::string> const& arguments) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return example::exit_status("scaling", [&] { run({argv + 1, argv + argc}); });
-}
+int main(int argc, char** argv) { return example::exit_code(argc, argv, help, run); }

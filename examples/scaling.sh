@@ -1,7 +1,10 @@
 #!/bin/sh
-# Measures train_ranks with 1, 2 and 4 processes: one training, with the same batch of 359 whatever their number. The
-# mean step of the fastest of many short runs in turn, which other work disturbed least. Prints what `scaling` reads.
+# Measures train_ranks with 1, 2 and 4 processes and prints what `scaling` reads. The batch is 359 for any number of
+# processes; of many short runs in turn, the fastest counts, which other work disturbed least.
+#
 # usage: sh examples/scaling.sh path-of-train_ranks [runs] > scaling.csv
+case ${1-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
+[ $# -gt 0 ] || { sh "$0" --help >&2; exit 2; }
 program=$1
 runs=${2:-20}
 out=$(mktemp -d) || exit 1

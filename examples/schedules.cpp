@@ -2,14 +2,9 @@
 // SPDX-License-Identifier: MIT
 // Every schedule of descent: all in one picture, or one as a table.
 //
-//   schedules                           the names
-//   schedules --draw schedules.svg      all of them, over 100 steps
-//   schedules one_cycle --steps 100     the values at each step, its variants side by side
-//
 // A schedule is a function of the step, so it can be printed and drawn before any training.
 #include "parts/arguments.hpp"
 #include "parts/chart.hpp"
-#include "parts/claim.hpp"
 #include "parts/output.hpp"
 
 #include <descent/schedules/combine.hpp>
@@ -192,46 +187,40 @@ void print(shown const& s, std::int64_t n) {
   }
 }
 
-int run(std::vector<std::string> arguments) {
-  std::string name;
-  if (!arguments.empty() && arguments[0].rfind("--", 0) != 0) {
-    name = arguments[0];
-    arguments.erase(arguments.begin());
-  }
+constexpr char const* help = R"(usage: schedules [NAME] [options]
+
+Prints the values of a schedule at each step, its variants side by side, or draws all schedules; without NAME and
+options, prints the names.
+
+  --steps N      the number of steps, at least 20 (default: 100)
+  --draw FILE    all schedules in one picture
+  --help         this text
+)";
+
+void run(std::vector<std::string> const& arguments) {
+  std::string name, file;
   std::int64_t steps = 100;
-  std::string file;
-  auto const known = [](std::string const& option) { return option == "--steps" || option == "--draw"; };
-  bool const wanted = example::each_option(arguments, known, [&](std::string const& option, std::string const& value) {
+  auto const take = [&](std::string const& option, std::string const& value) {
     if (option == "--steps") steps = example::integer<std::int64_t>(option, value, 20, 1000000);
     else file = value;
-  });
-  auto const schedules = all(steps);
-  std::string names;
-  for (auto const& s : schedules) names += (names.empty() ? "" : ", ") + s.name;
+  };
+  auto const take_name = [&](std::string const& word) {
+    if (!name.empty()) example::refuse_word(word);
+    name = word;
+  };
+  example::each_option(arguments, {"--steps", "--draw"}, take, take_name);
+  if (!name.empty() && !file.empty()) example::fail("--draw draws all schedules; leave out " + example::quoted(name));
 
-  if (!name.empty() && wanted) {
-    for (auto const& s : schedules)
-      if (s.name == name) return print(s, steps), 0;
-    example::fail("there is no schedule " + example::quoted(name) + "; there are " + names);
-  }
-  if (file.empty() || !wanted) {
-    std::printf("schedules NAME [--steps N]   a table\nschedules --draw FILE        a picture of all\nThere are %s.\n",
-                names.c_str());
-    return 0;
-  }
-  example::write_file(file, gallery(steps));
-  return 0;
+  auto const schedules = all(steps);
+  std::vector<std::string> names;
+  for (auto const& s : schedules) names.push_back(s.name);
+  auto const found = std::ranges::find(names, name);
+  if (!file.empty()) example::write_file(file, gallery(steps));
+  else if (name.empty()) std::printf("There are\n%s.\n", example::in_lines(names).c_str());
+  else if (found == names.end()) example::fail_unknown("there is no schedule", name, names);
+  else print(schedules[std::size_t(found - names.begin())], steps);
 }
 
 }  // namespace
 
-int main(int count, char** values) {
-  try {
-    int const status = run({values + 1, values + count});
-    example::flush_output();
-    return status;
-  } catch (std::exception const& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return example::exit_code(argc, argv, help, run); }

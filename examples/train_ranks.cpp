@@ -15,7 +15,7 @@
 
 int main(int argc, char** argv) {
   descent::comm::mpi_session session{argc, argv};
-  return example::exit_status("train_ranks", [&] {
+  return example::exit_code([&] {
     descent::comm::mpi comm{MPI_COMM_WORLD, std::chrono::minutes(1)};
     example::run_rank<example::cpu>(comm, {argv + 1, argv + argc});
   });

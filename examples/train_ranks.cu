@@ -16,7 +16,7 @@
 #include <cstdlib>
 
 int main(int argc, char** argv) {
-  return example::exit_status("train_ranks_cuda", [&] {
+  return example::exit_code([&] {
     auto const at = descent::comm::launch::from_environment();
     int devices = 0;
     cudaGetDeviceCount(&devices);

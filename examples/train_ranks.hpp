@@ -35,11 +35,11 @@ Trains one network on N ranks, each with its part of every batch. Rank 0 prints 
 ranks
   --policy NAME      replicated: the whole step on every rank (default)
                      sharded: each rank its part of the step
-                     single: no ranks, for comparison with one process
+                     single: one process, to compare with
   --sum NAME         of the gradients: ordered, in the order of the ranks (default), or native
-  --buckets BYTES    send gradients in buckets of so many bytes while the backward pass goes on (default: 0, send all
-                     of them after it); with ordered sums
-  --micro-batches N  backward passes that each rank makes of its part of a batch (default: 1)
+  --buckets BYTES    send gradients in buckets of so many bytes during the backward pass (default: 0,
+                     send all of them after it); with ordered sums
+  --micro-batches N  backward passes of each rank for its part of a batch (default: 1)
 
 The optimizer is adamw, in float. All other options are those of train, without --save, --every,
 --resume, --level and --compare:
@@ -48,20 +48,15 @@ The optimizer is adamw, in float. All other options are those of train, without 
 
 inline rank_options parse_rank_options(std::vector<std::string> const& arguments) {
   rank_options o;
-  auto const choice = [](std::string const& name, std::string const& text, std::vector<std::string> const& allowed) {
-    if (std::ranges::count(allowed, text) == 0)
-      fail(name + " must be one of " + joined(allowed, ", ") + ", is " + example::quoted(text));
-    return text;
-  };
-  auto const any = [](std::string const&) { return true; };
-  bool const no_help = each_option(arguments, any, [&](std::string const& name, std::string const& value) {
-    if (name == "--policy") o.policy = choice(name, value, {"replicated", "sharded", "single"});
-    else if (name == "--sum") o.sum = choice(name, value, {"ordered", "native"});
+  auto names = option_names();
+  names.insert(names.end(), {"--policy", "--sum", "--buckets", "--micro-batches"});
+  each_option(arguments, names, [&](std::string const& name, std::string const& value) {
+    if (name == "--policy") o.policy = one_of(name, value, {"replicated", "sharded", "single"});
+    else if (name == "--sum") o.sum = one_of(name, value, {"ordered", "native"});
     else if (name == "--buckets") o.bucket_bytes = integer(name, value, 0, 1 << 30);
     else if (name == "--micro-batches") o.micro_batches = integer(name, value, 1, 65536);
     else o.others.push_back(name + "=" + value);
   });
-  if (!no_help) o.others = {"--help"};
   return o;
 }
 
@@ -114,13 +109,13 @@ void keep_parameters(Device& device, Comm& comm, std::vector<float> const& value
 
 /// The program on one rank. Only the communicator and the device differ between CPUs and GPUs.
 template <class Device, class Comm> void run_rank(Comm& comm, std::vector<std::string> const& arguments) {
-  auto const r = parse_rank_options(arguments);
-  auto const o = parse_options(r.others);
   bool const first = comm.rank() == 0;
-  if (o.help) {
+  if (asks_for_help(arguments)) {
     if (first) std::fputs((rank_help + help_text()).c_str(), stdout);
     return;
   }
+  auto const r = parse_rank_options(arguments);
+  auto const o = parse_options(r.others);
   if (!o.save.empty() || !o.resume.empty()) fail("--save, --every and --resume are options of train only");
   if (o.level != opt_level::none) fail("--level is an option of train only");
   if (o.storage != precision::float_) fail("--precision must be float on several ranks, is " + to_string(o.storage));

@@ -3,6 +3,7 @@
 //
 // Two losses and two optimizers share a loss scale, in half. One loss overflows once: its optimizer skips that step,
 // the other does not, and the scale backs off for both.
+#include "parts/arguments.hpp"
 #include "parts/claim.hpp"
 #include "parts/device.hpp"
 #include "parts/least_squares.hpp"
@@ -90,6 +91,11 @@ void run() {
   claim(first.loss(d) < 0.02 && second.loss(d) < 0.02, "both losses are small in the end");
 }
 
+constexpr char const* help = R"(usage: two_losses
+
+Trains with two losses and two optimizers that share a loss scale, one of which overflows once.
+)";
+
 }  // namespace
 
-int main() { return example::exit_code(run); }
+int main(int argc, char** argv) { return example::exit_code(argc, argv, help, run); }

@@ -18,6 +18,12 @@ import pathlib
 import subprocess
 import sys
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
+import nearest
+
 build, device, *words = sys.argv[1:]
 folder = pathlib.Path(build)
 
@@ -46,7 +52,7 @@ elif words in (["quick"], ["rest"]):
 else:
     chosen = [test for test in tests if any(word in test["name"] for word in words)]
     if not chosen:
-        sys.exit(f"no test has {' or '.join(words)} in its name")
+        sys.exit(nearest.unknown("no test has in its name", " ".join(words), [test["name"] for test in tests]))
 in_order = [test for test in tests if words == ["rest"] and has(test, "gpu") and is_quick(test)]
 
 files = {target["id"]: target["filename"] for target in introspect("--targets")}

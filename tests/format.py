@@ -15,6 +15,12 @@ import subprocess
 import sys
 import tempfile
 
+import nearest
+
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 version = "23.1.5"
 columns = 120
 root = pathlib.Path(__file__).resolve().parent.parent
@@ -59,6 +65,10 @@ program = installed()
 if not program:
     print(f"skipped: there is no clang-format {version}, neither here nor on PyPI")
     sys.exit(77)
+for word in sys.argv[1:]:
+    if word != "--fix":
+        print(nearest.unknown("unknown option", word, ["--fix", "--help"]), file=sys.stderr)
+        sys.exit(2)
 fix = "--fix" in sys.argv
 wrong = 0
 for path in sorted(path for folder in ("include", "tests", "examples") for path in (root / folder).rglob("*")

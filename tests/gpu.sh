@@ -29,6 +29,7 @@
 #   JOBS       number of compilers that run at once, and of runs at the end: those under a tool, and training that is
 #              stopped and resumed (number of processors)
 #   LAST_LIMIT seconds for one run at the end (LIMIT)
+case ${1-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 soname() { objdump -p "$1" | sed -n 's/ *SONAME *//p'; }
 # The file that the linker looks for is a linker script instead of a symbolic link.
 gather_library() {
@@ -50,6 +51,7 @@ if [ "$1" = --gather ]; then
   exit
 fi
 
+case ${1-} in -*) python3 "$(dirname "$0")/nearest.py" 'unknown option' "$1" --gather --help >&2; exit 2 ;; esac
 result=$(realpath "${1:-gpu.txt}") || exit 1
 [ -z "$GATHERED" ] || GATHERED=$(realpath "$GATHERED") || exit 1
 [ -z "$BUILD" ] || { mkdir -p "$BUILD" && build=$(realpath "$BUILD"); } || exit 1

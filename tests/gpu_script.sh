@@ -1,6 +1,7 @@
 #!/bin/sh
 # Tests tests/gpu.sh with a stand-in for the compiler: every program is built by its own command and runs as often as it
 # should, and programs that are not built, that fail, or that train to a low accuracy are counted.
+case ${1-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT

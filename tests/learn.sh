@@ -1,10 +1,14 @@
 #!/bin/sh
-# usage: learn.sh                  lists the exercises, and which of them are solved
-#        learn.sh NAME [FILE]      checks one exercise, in examples/exercises/NAME.hpp or in FILE
-#        learn.sh --check [NAME]   for the library's tests: solutions, files as they are given and known wrong answers,
-#                                  of these only each EVERY-th of all if EVERY is set
+# Lists the exercises of docs/learn, or checks your answer to one of them.
+#
+# usage: sh tests/learn.sh                  lists the exercises, and which of them are solved
+#        sh tests/learn.sh NAME [FILE]      checks one exercise, in examples/exercises/NAME.hpp or in FILE
+#        sh tests/learn.sh --check [NAME]   for the library's tests: solutions, files as they are given and known wrong
+#                                           answers, of these only each EVERY-th of all if EVERY is set
+#
 # An exercise is solved if its hidden test, learn/exercises/NAME_test.cpp, compiles with the file and ends with 0.
 # learn/wrong.txt has wrong answers and a part of the sentence that each must get.
+case ${1-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 tests=$(cd "$(dirname "$0")" && pwd) && root=$(dirname "$tests") || exit 1
 given=$root/examples/exercises
 learn=$tests/learn
@@ -68,7 +72,8 @@ check() {
 one() {
   work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
   file=${2:-$given/$1.hpp}
-  [ -f "$learn/exercises/$1_test.cpp" ] || { echo "there is no exercise '$1'; sh tests/learn.sh lists them" >&2; exit 2; }
+  # shellcheck disable=SC2046  # a list
+  [ -f "$learn/exercises/$1_test.cpp" ] || { python3 "$tests/nearest.py" 'no exercise' "$1" $(names) >&2; exit 2; }
   [ -f "$file" ] || { echo "there is no file $file" >&2; exit 2; }
   case $file in /*) ;; *) file=$PWD/$file ;; esac
   if sentence=$(verdict "$work" "$1" "$file"); then echo "$1: solved${sentence:+, $sentence}"; else echo "$1: $sentence"; return 1; fi
@@ -113,5 +118,6 @@ case ${1-} in
   --row) row "$2" ;;
   '') echo "checking all exercises, which takes a minute" >&2
     names | xargs -P "$jobs" -n 1 sh "$0" --row | sort -n ;;
+  -*) python3 "$tests/nearest.py" 'unknown option' "$1" --check --help >&2; exit 2 ;;
   *) one "$@" ;;
 esac

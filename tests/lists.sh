@@ -1,9 +1,11 @@
 #!/bin/sh
 # usage: lists.sh tests-folder [--quick sources of the suite quick... --] listed sources...
-# Fails if a test source is in no list of a meson.build of tests/, if the header of a simple rule has more than 40 lines of
-# code, if a rule has no mutant or no row in support/rows_*.hpp (the tests of every rule use these rows), if the code
-# that a mutant changes no longer exists, if operators.py makes a change that is none, or, with --quick, if tests of that
-# suite must notice fewer than 95 % of the mutants.
+#
+# Fails if a test source is in no list of a meson.build of tests/, if the header of a simple rule has more than 40 lines
+# of code, if a rule has no mutant or no row in support/rows_*.hpp (the tests of every rule use these rows), if the code
+# that a mutant changes no longer exists, if operators.py makes a change that is none, or, with --quick, if tests of
+# that suite must notice fewer than 95 % of the mutants.
+case ${1-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 cd "$1" || exit 1
 shift
 quick=

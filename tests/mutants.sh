@@ -14,6 +14,7 @@
 # --tests a,b. What does not compile counts for nothing. What survives is a gap of the tests, or changes no result.
 #
 # Ends with `N mutants, N killed, N survived, N not compiled`. CXX, CXXFLAGS and JOBS (2 at a time) may be set.
+case ${1-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 tests=$(cd "$(dirname "$0")" && pwd) || exit 1
 root=$(dirname "$tests")
 
@@ -81,7 +82,12 @@ lines=$(awk -v every="$every" -v names="$names" '
   function rule(header) { return header ~ /^rules\// && sub(/^rules\//, "", header) && sub(/\.hpp$/, "", header) ? header : "-" }
   !/^#/ && NF && (names == "" || index(names, " " $3 " ") || index(names, " " rule($1) " ")) &&
   n++ % every == 0 { print NR }' "$scratch/list")
-[ -n "$lines$by_operators" ] || { echo "no mutant is called $*" >&2; exit 2; }
+# shellcheck disable=SC2046  # a list
+[ -n "$lines$by_operators" ] || {
+  python3 "$tests/nearest.py" 'no mutant and no rule' "$*" --changed --in $(awk '!/^#/ && NF {
+    print $3; if (sub(/^rules\//, "", $1) && sub(/\.hpp$/, "", $1)) print $1 }' "$scratch/list" | sort -u) >&2
+  exit 2
+}
 [ -n "$lines" ] || exit 0
 started=$(date +%s)
 cat > "$scratch/common.hpp" <<'END'

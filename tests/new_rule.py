@@ -1,18 +1,28 @@
 # SPDX-FileCopyrightText: 2026 the descent authors
 # SPDX-License-Identifier: MIT
-"""usage: new_rule.py NAME [state members]     for example: new_rule.py lion_w m
+"""usage: new_rule.py [--page PAGE] NAME [state members]     for example: new_rule.py --page signs lion_w m
 
 Creates a new rule: a header with the step of plain SGD, its row in the list of all rules, its kernel, its include in
-descent.hpp, and its row and section in docs/optimizers.md. Prints what is left to do. `sh tests/run.sh rule NAME` then
-shows the progress."""
+descent.hpp, its section in docs/optimizers/PAGE.md (momentum by default), and its row and picture in the index
+docs/optimizers.md. Prints what is left to do. `sh tests/run.sh rule NAME` then shows the progress."""
 import pathlib
 import re
+import subprocess
 import sys
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 root = pathlib.Path(__file__).resolve().parent.parent
-if len(sys.argv) < 2 or not all(re.fullmatch(r"[a-z][a-z0-9_]*", word) for word in sys.argv[1:]):
+page, words = (sys.argv[2], sys.argv[3:]) if sys.argv[1:2] == ["--page"] and sys.argv[2:] else ("momentum", sys.argv[1:])
+if not words or not all(re.fullmatch(r"[a-z][a-z0-9_]*", word) for word in words):
     sys.exit(__doc__)
-name, members = sys.argv[1], sys.argv[2:]
+index = (root / "docs/optimizers.md").read_text(encoding="utf-8")
+pages = sorted(set(re.findall(r'^\| <a id=.*\(optimizers/(\w+)\.md#', index, re.M)))
+if page not in pages:
+    sys.exit(f"there is no page {page} of rules in docs/optimizers; there are {', '.join(pages)}")
+name, *members = words
 header = root / f"include/descent/rules/{name}.hpp"
 if header.exists():
     sys.exit(f"{header.relative_to(root)} is there already")
@@ -86,23 +96,23 @@ accesses = 2 * len(members)
 edit("tests/cuda/rules.cu", among(r"RULE\(", f"RULE({name})".ljust(27) + f"// guard: loads {4 + accesses} "
                                   f"stores {2 + accesses} registers {64 if len(members) < 2 else 80 if len(members) < 3 else 128}\n"))
 bytes_of_state = 4 * len(members)
-edit("docs/optimizers.md", lambda text: text.replace(
-    "\n| Adaptive, one rate for each element | state |",
-    f"| [`{name}`](#{name}) | {bytes_of_state or 0} | {12 + 2 * bytes_of_state} | paper |\n\n"
-    "| Adaptive, one rate for each element | state |", 1))
-edit("docs/optimizers.md", lambda text: text.replace("\n## Adaptive, one rate for each element\n", f"""
-### {name}
+row = (f'| <a id="{name}"></a>[`{name}`](optimizers/{page}.md#{name}) | {bytes_of_state} | {12 + 2 * bytes_of_state} '
+       "| paper |\n")
+edit("docs/optimizers.md", lambda text: re.sub(  # behind the last row of the page
+    rf"((?:^\| <a id=[^\n]*\(optimizers/{page}\.md#[^\n]*\n)+)", lambda rows: rows[1] + row, text, count=1, flags=re.M))
+taken = f"{', '.join(f'`{m}`' for m in members)}, {bytes_of_state} bytes per parameter" if members else "none, 0 bytes"
+edit(f"docs/optimizers/{page}.md", lambda text: text + f"""
+## {name}
 
-![{name}: paths on two surfaces, and training](pictures/{name}.svg)
+![{name}: paths on two surfaces, and training](../pictures/{name}.svg)
 
 ```
 p <- p - lr (g + wd p)
 ```
 
-State: {f"{', '.join(f'`{m}`' for m in members)}, {bytes_of_state} bytes per parameter" if members else "none, 0 bytes"}. Defaults: lr 1e-3, wd 0.
-
-## Adaptive, one rate for each element
-""", 1))
+State: {taken}. Defaults: lr 1e-3, wd 0.
+""")
+subprocess.run([sys.executable, root / "tests/docs/optimizers.py", root, "--write"], check=False, stdout=subprocess.DEVNULL)
 print(f"""
 Left:
 - include/descent/rules/{name}.hpp: the paper, the formula, fields, at, update, check
@@ -111,7 +121,7 @@ Left:
 - tests/rules/edges_test.cpp: what those do not reach, and the settings that are refused
 - tests/mutants.txt: one in the formula, one in decay, bias or an edge, and rules/edges as a test of one; sh tests/mutants.sh {name}
 - tests/cuda/rules.cu: what its kernel promises, where it is not what stands there
-- docs/optimizers.md: the row and the section stand under "Momentum and signs": move them if the rule is adaptive; paper, what others do, when
-  to use it; docs/changelog.md: a line; examples/lab/rules.cpp: the rule; a picture, whose first build takes minutes:
-  a row in examples/pictures/*_rules.cpp, then ninja -C build examples/pictures && build/examples/pictures docs/pictures {name}
+- docs/optimizers.md: the paper in its row; docs/optimizers/{page}.md: paper, what others do, when to use it; docs/changelog.md: a line
+- examples/lab/rules.cpp: the rule; a picture, whose first build takes minutes: a row in
+  examples/pictures/*_rules.cpp, then ninja -C build examples/pictures && build/examples/pictures docs/pictures {name}
 - sh tests/run.sh rule {name}, then sh tests/run.sh rules/edges format sections pictures lists""")

@@ -2,6 +2,7 @@
 # usage: rebuild.sh build-folder target
 # A changed header rebuilds a target. CUDA targets before Meson 1.4, and targets with precompiled headers, need extra
 # rules for this; see tests/meson.build.
+case ${1-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 cd "$1" || exit 1
 target=$2
 header=$(ninja -t deps "$(ninja -t query "$target" | grep -oE "[^ ]*\.(cu|cpp)\.o" | head -n 1)" |

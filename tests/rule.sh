@@ -4,12 +4,16 @@
 # storage types and stochastic rounding of its rows; the tests of recorded values that name it; the code of its kernel;
 # and whether its section, rows and mutants exist. Use sh tests/run.sh for everything else. Ends with `N passed, N
 # failed`.
+case ${1-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 tests=$(cd "$(dirname "$0")" && pwd) && root=$(dirname "$tests") || exit 1
 rule=$1
 CUDA_HOME=${CUDA_HOME:-$(sh "$tests/cuda_home.sh")} || exit 1
 header=$root/include/descent/rules/$rule.hpp
-[ -f "$header" ] || { echo "there is no rule '$rule': include/descent/rules has $(ls "$root/include/descent/rules" |
-  sed 's/\.hpp$//' | tr '\n' ' ')" >&2; exit 2; }
+# shellcheck disable=SC2046  # a list
+[ -f "$header" ] || {
+  python3 "$tests/nearest.py" 'no rule' "$rule" $(cd "$root/include/descent/rules" && ls ./*.hpp | sed 's,^\./,,; s/\.hpp$//') >&2
+  exit 2
+}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' HUP INT TERM

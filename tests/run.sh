@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs what is missing, builds and runs tests, and ends with `N passed, N failed, N skipped`.
+# Installs what is missing, builds and runs tests, and ends with `N passed, N failed, N skipped`. If something fails,
+# failures.log in the build folder says what.
 #
 # usage: sh tests/run.sh             the suite quick: the most important tests, in 6 to 12 minutes on two processors
 #        sh tests/run.sh --all       everything that this machine can run
@@ -12,7 +13,8 @@
 #
 # DESCENT_BUILD names the build folder. DESCENT_CUDA_SIMULATOR names a folder with a program cudasim-run, a CUDA device in
 # software, which takes the place of a missing GPU. With ccache, nothing is compiled twice, not even in another clone.
-# `python3 tests/times.py build` says where the time went. If something fails, failures.log in the build folder says what.
+# `python3 tests/times.py build` says where the time went.
+case ${1-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 cd "$(dirname "$0")/.." || exit 1
 software=  # the process that runs tests on the device in software
 trap '[ -z "$software" ] || kill "$software"; exit 130' HUP INT TERM
@@ -21,7 +23,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --all | --rest) tier=${1#--} ;;
     --orders) orders=all ;;
-    -*) echo "usage: sh tests/run.sh [--all | --rest | NAME... | rule NAME] [--orders], got $1" >&2; exit 2 ;;
+    -*) python3 tests/nearest.py 'unknown option' "$1" --all --rest --orders --help >&2; exit 2 ;;
     *) break ;;
   esac
   shift
@@ -58,13 +60,16 @@ finish() {
     names) sed 's/^/Not run: /' "$build/not_chosen" ;;
     rest) sed 's/^/Run by `sh tests\/run.sh`: /' "$build/not_chosen" ;;
   esac
-  [ "$failed" -eq 0 ] || failures > "$build/failures.log" 2> /dev/null
+  if [ "$failed" -gt 0 ]; then
+    failures > "$build/failures.log" 2> /dev/null
+    echo "$build/failures.log says what failed"
+  fi
   echo "$tier: $passed passed, $failed failed, $skipped skipped"
   [ "$failed" -eq 0 ]
   exit
 }
 
-echo "Building in $build"
+echo "Building in $build, which takes minutes the first time; $build/build.log shows the progress"
 mkdir -p "$build"
 # what an earlier run left; a program has been where the folder of its tests is now
 [ ! -f "$build/tests/ranks" ] || rm -f "$build/tests/ranks"

@@ -23,7 +23,7 @@ if command -v dpkg-query >/dev/null; then
   # shellcheck disable=SC2086  # lists
   missing=$(missing_of $packages) wanted=$(missing_of ${wanted_packages-})
 else
-  echo "This is not Debian or a kin of it: these packages are expected to be installed: $packages"
+  echo "This system has no dpkg: these packages must be there already:"; echo "  $packages"
   missing='' wanted=''
 fi
 as_root=
@@ -36,9 +36,9 @@ if [ -n "$missing$wanted" ]; then
   get() { $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 "$@"; }
   install() { get install -y --no-install-recommends "$@" >/dev/null; }
   echo "Installing by apt-get:$missing$wanted"
-  get update || echo 'apt-get update failed; trying with the lists there are' >&2
+  get update || echo 'apt-get update failed; trying the old lists' >&2
   # shellcheck disable=SC2086  # lists
-  install $missing $wanted || { [ -n "$wanted" ] && echo "Going on without$wanted" >&2 && install $missing; } || exit 1
+  install $missing $wanted || { [ -n "$wanted" ] && echo "Continuing without$wanted" >&2 && install $missing; } || exit 1
 fi
 
 # Succeeds if there is a GPU that CUDA can use.

@@ -11,6 +11,13 @@ import pathlib
 import re
 import sys
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
+if not 2 <= len(sys.argv) <= 3:
+    print(__doc__.strip(), file=sys.stderr)
+    sys.exit(2)
 build = pathlib.Path(sys.argv[1])
 many = int(sys.argv[2]) if len(sys.argv) > 2 else 20
 

@@ -15,6 +15,10 @@ import shutil
 import subprocess
 import sys
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 
 @functools.cache
 def digest_of(path, time, size):

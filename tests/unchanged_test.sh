@@ -1,5 +1,6 @@
 #!/bin/sh
 # unchanged.py runs a command again if and only if what it reads, its own text or an output is not as it was.
+case ${1-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 tests=$(cd "$(dirname "$0")" && pwd) || exit 1
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT

@@ -8,6 +8,10 @@ import pathlib
 import re
 import sys
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 tests = pathlib.Path(sys.argv[1])
 unit, sources = pathlib.Path(sys.argv[2]), sys.argv[3:]
 

@@ -16,6 +16,10 @@ import pathlib
 import re
 import sys
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 include = pathlib.Path(__file__).resolve().parents[2] / "include"
 license = ["// SPDX-FileCopyrightText: 2026 the descent authors", "// SPDX-License-Identifier: MIT"]
 seen = set()
@@ -58,6 +62,7 @@ elif len(sys.argv) == 3:
     lines = [line for header in headers for line in lines_of(f"descent/{header}")]
     of, top = f"{', '.join(headers)} as a single header", [*license, "#pragma once"]
 else:
-    sys.exit("usage: single.py header output | single.py --program source output")
+    print("usage: single.py header output | single.py --program source output", file=sys.stderr)
+    sys.exit(2)
 text = "\n".join([*top[:2], f"// descent {version()}: {of}, written by docs/install/single.py", *top[2:], *lines])
 pathlib.Path(sys.argv[-1]).write_text(re.sub(r"\n{3,}", "\n\n", text) + "\n", encoding="utf-8")

@@ -10,6 +10,10 @@ import pathlib
 import subprocess
 import sys
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 import jax
 
 here = pathlib.Path(__file__).resolve().parent
@@ -21,7 +25,8 @@ match sys.argv[1:]:
     case [out, *arguments] if not out.startswith("-"):
         command = [os.environ.get("CXX", "c++"), "-std=c++20", *host]
     case _:
-        sys.exit(__doc__)
+        print(__doc__.strip(), file=sys.stderr)
+        sys.exit(2)
 command += ["-shared", here / "on_host.cpp", f"-I{here.parent.parent / 'include'}", "-isystem", jax.ffi.include_dir(),
             *arguments, "-o", out]
 sys.exit(subprocess.run(command, check=False).returncode)

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """usage: build.py project-root output.html [clang++]
 
-Compiles rules.cpp to WebAssembly and puts it, the scripts and what the rules' headers say into one HTML file. The same
-sources and compiler give the same bytes. Needs clang, as tested 14, with lld, wasi-libc, libc++ and compiler-rt for wasm32
-(Debian: clang-14 lld-14 wasi-libc libc++-14-dev-wasm32 libclang-rt-14-dev-wasm32) and the headers of the CUDA Toolkit,
-in $CUDA_HOME/include."""
+Compiles rules.cpp to WebAssembly and puts it, the scripts and what the rules' headers say into one HTML file. The
+same sources and compiler give the same bytes. Needs clang, as tested 14, with lld, wasi-libc, libc++ and compiler-rt
+for wasm32 (Debian: clang-14 lld-14 wasi-libc libc++-14-dev-wasm32 libclang-rt-14-dev-wasm32) and the headers of the
+CUDA Toolkit, in $CUDA_HOME/include."""
 import base64
 import json
 import os
@@ -15,6 +15,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
 
 scripts = ["engine.js", "model.js", "picture.js", "panel.js", "inside.js", "numbers.js", "lessons.js", "lab.js"]
 
@@ -133,6 +137,9 @@ def page(root, clang):
 
 
 def main():
+    if not 3 <= len(sys.argv) <= 4:
+        print(__doc__.strip(), file=sys.stderr)
+        sys.exit(2)
     root, out = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
     clang = compiler(*sys.argv[3:4])
     if not clang:

@@ -30,7 +30,10 @@ std::vector<std::vector<double>> path(std::vector<double> p, int steps, auto con
 
 int main(int argc, char** argv) {
   return example::exit_code([&] {
-    example::learn::options const options{argc, argv};
+    example::learn::options const options{
+        argc,
+        argv,
+        {.what = "Shows what bias correction, the second moment and decoupled decay do in Adam."}};
     example::panel lengths{"length of a step in units of lr, gradient 1", "step", example::axis::linear, {}};
     lengths.across = example::x_axis::doubling;
     lengths.curves = {{"with bias correction", {}}, {"without", {}}};

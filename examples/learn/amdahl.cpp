@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: MIT
 //
 // What a step gains if its products become faster: docs/learn/tensor_cores.md.
-//
-// usage: amdahl [measure]
 #include "../parts/cpu.hpp"
 #include "../parts/dataset.hpp"
 #include "../parts/layer_sizes.hpp"
@@ -65,7 +63,13 @@ void measure(int batch, std::string const& layers) {
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::options const options{argc, argv, {.picture = false, .figures = false, .words = true}};
+    learn::options const options{
+        argc,
+        argv,
+        {.what = "Shows what a step gains if its products become faster; `measure` times the parts of a step first.",
+         .picture = false,
+         .figures = false,
+         .words = "[measure]"}};
     if (!options.words.empty()) {
       if (options.words != std::vector<std::string>{"measure"})
         fail("amdahl takes the word \"measure\" or nothing, not " + example::quoted(joined(options.words, " ")));

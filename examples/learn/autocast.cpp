@@ -15,7 +15,8 @@ using namespace example::learn;
 
 int main(int argc, char** argv) {
   return example::exit_code([&] {
-    options const options{argc, argv, options::only_help};
+    options const options{argc, argv,
+                          options::only_help("Shows by one number each why an operation is on its list of autocast.")};
     std::puts("                                               type        in half    autocast    in float");
     // snippet: rows
     row<op::linear>("linear: 4096 products of 1.1 and 0.9", [](rounding in, rounding r) {

@@ -17,7 +17,11 @@ using namespace example;
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv, {.seeds = "3", .batches = "2,8,32,128,512,1438"}};
+    learn::experiment const e{argc,
+                              argv,
+                              {.what = "Counts the steps and images to a goal for several sizes of the batch.",
+                               .seeds = "3",
+                               .batches = "2,8,32,128,512,1438"}};
     panel steps{"steps until 94 % of the test images are right", "log2 of the batch", axis::logarithmic, {}};
     panel images{"images seen until then", "log2 of the batch", axis::logarithmic, {}};
     for (auto const* name : {"same rate", "square root", "linear"})

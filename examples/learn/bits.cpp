@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: MIT
 //
 // Number formats as bit fields, and what each makes of a number: docs/learn/formats.md.
-//
-// usage: bits [number...]
 #include "experiment.hpp"
 #include "format_claims.hpp"
 #include "number_format.hpp"
@@ -35,7 +33,11 @@ void show(double x) {
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::options const options{argc, argv, {.words = true}};
+    learn::options const options{
+        argc,
+        argv,
+        {.what = "Shows numbers as bit fields of several formats, and what each format makes of them.",
+         .words = "[NUMBER...]"}};
     compare("half", binary16, [](float x) { return std::bit_cast<std::uint16_t>(ds::narrow<ds::half>(x)); });
     compare("bfloat16", brain16, [](float x) { return std::bit_cast<std::uint16_t>(ds::narrow<ds::bfloat16>(x)); });
 #if __has_include(<cuda_fp8.h>)

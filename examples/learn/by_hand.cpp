@@ -44,7 +44,10 @@ std::vector<example::point> losses(double lr, int steps) {
 
 int main(int argc, char** argv) {
   return example::exit_code([&] {
-    example::learn::options const options{argc, argv};
+    example::learn::options const options{
+        argc,
+        argv,
+        {.what = "Fits a line by gradient descent, by hand and by optimizer, with several learning rates."}};
     // snippet: by_hand
     line_fit f;
     for (int t = 1; t <= 3; ++t) {

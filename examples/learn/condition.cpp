@@ -18,7 +18,8 @@ using std::sqrt;
 
 int main(int argc, char** argv) {
   return example::exit_code([&] {
-    example::learn::options const options{argc, argv};
+    example::learn::options const options{
+        argc, argv, {.what = "Shows what a condition number costs, and what momentum and curvature save of it."}};
     example::panel panel{"loss, condition number 1000", "evaluations of the gradient", example::axis::logarithmic, {}};
     for (double k : {10., 100., 1000.}) {
       // snippet: rates

@@ -67,7 +67,10 @@ float difference_by_hand(int parts) {
 
 int main(int argc, char** argv) {
   return example::exit_code([&] {
-    example::learn::options const options{argc, argv, example::learn::options::only_help};
+    example::learn::options const options{
+        argc, argv,
+        example::learn::options::only_help(
+            "Shows why the copies of data-parallel ranks stay identical, and what breaks that.")};
     std::array<copy, 4> p{copy{1, 1}, copy{1, 1}, copy{1, 1.5f}, copy{1, 1}};  // the start of rank 2 is another
     train(p, {0.01, 0.01, 0.01, 0.01});
     std::printf("replicated: the copies differ by %g\n", double(largest_difference(p)));

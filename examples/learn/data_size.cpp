@@ -31,7 +31,10 @@ power_law fitted(std::vector<point> const& all) {
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv, {.seeds = "3"}};
+    learn::experiment const e{
+        argc,
+        argv,
+        {.what = "Shows the test error by number of training images and width, and how long to train.", .seeds = "3"}};
     auto const error = [&](int images, int width) {
       return learn::spread_of(learn::with_seeds(e, [&](std::uint64_t seed) {
         return 100 - learn::train({.steps = 1500, .network = "relu" + std::to_string(width), .seed = seed,

@@ -16,7 +16,8 @@ using namespace example;
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv, {.seeds = "3"}};
+    learn::experiment const e{
+        argc, argv, {.what = "Shows how many epochs are enough, with few images and with many.", .seeds = "3"}};
     panel p{"loss of the validation images", "update", axis::logarithmic, {}};
     for (int images : {45, 180, 1438}) {
       std::vector<curve> runs;

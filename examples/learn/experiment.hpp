@@ -21,25 +21,21 @@
 /// The command line of the course's programs.
 namespace example::learn {
 
-/// What a program takes besides --help.
-struct taken_options { bool picture = true, figures = true, words = false; };
+/// What a program does, in one sentence, and what it takes besides --help. `words` names its arguments that are no
+/// options, if it has any.
+struct taken_options { char const* what; bool picture = true, figures = true; char const* words = ""; };
 
-/// The options of a program that trains nothing:
-///
-///     --picture FILE    draws the result as SVG
-///     --csv FILE        writes its figures, if it has any
-///
-/// A program that draws nothing has neither. Throws std::invalid_argument for other options and, unless the program
-/// takes words, for other arguments, and std::runtime_error for files that cannot be written.
+/// The options of a program that trains nothing: --picture and --csv, or neither if it draws nothing. Throws
+/// std::invalid_argument for other options and, unless the program takes words, for other arguments, and
+/// std::runtime_error for files that cannot be written.
 struct options {
   std::string picture{}, csv{};
   std::vector<std::string> words{};  // arguments that are no options
 
   using takes = taken_options;
-  static constexpr takes only_help{.picture = false, .figures = false};
+  static constexpr takes only_help(char const* what) { return {.what = what, .picture = false, .figures = false}; }
 
-  options(int argc, char** argv, takes more) : options(argc, argv, more, "", {}) {}
-  options(int argc, char** argv) : options(argc, argv, takes{}) {}
+  options(int argc, char** argv, takes more) : options(argc, argv, more, {}) {}
 
   /// Draws panels into `picture` and writes their points to `csv`, where these are named.
   void write(std::string const& title, std::vector<panel> const& panels) const {
@@ -62,28 +58,31 @@ struct options {
   }
 
  protected:
-  using setters = std::vector<std::pair<std::string, std::string*>>;
+  struct setter { std::string option, what; std::string* value; };  // option: `--name VALUE`
+  using setters = std::vector<setter>;
 
-  options(int argc, char** argv, takes more, std::string usage, setters known) {
-    if (more.picture) known.emplace_back("--picture", &picture), usage += " [--picture FILE]";
-    if (more.figures) known.emplace_back("--csv", &csv), usage += " [--csv FILE]";
-    std::vector<std::string> named;
-    for (int i = 1; i < argc; ++i) {
-      std::string const word = argv[i];
-      bool const option = word.starts_with("--") || word == "-h";
-      if (!option && !more.words) fail("unknown argument " + example::quoted(word));
-      (option ? named : words).push_back(word);
-      bool const apart = option && word != "-h" && word != "--help" && word.find('=') == word.npos;
-      if (apart && i + 1 < argc) named.push_back(argv[++i]);
-    }
-    auto const setter = [&](std::string const& name) {
-      return std::ranges::find(known, name, &setters::value_type::first);
-    };
-    if (!each_option(named, [&](auto const& name) { return setter(name) != known.end(); },
-                     [&](auto const& name, auto const& text) { *setter(name)->second = text; })) {
-      std::printf("usage: %s%s%s\n", argv[0], usage.c_str(), more.words ? " [argument...]" : "");
+  options(int argc, char** argv, takes more, setters known) {
+    if (more.picture) known.push_back({"--picture FILE", "draws the result as SVG", &picture});
+    if (more.figures) known.push_back({"--csv FILE", "writes the figures of the picture", &csv});
+    std::vector<std::string> const arguments(argv + 1, argv + argc);
+    std::string const more_words = more.words;
+    if (asks_for_help(arguments)) {
+      std::printf("usage: %s%s%s%s\n\n%s\n\n", program_invocation_short_name, more_words.empty() ? "" : " ", more.words,
+                  known.empty() ? "" : " [options]", more.what);
+      for (auto const& s : known) std::printf("  %-18s %s\n", s.option.c_str(), s.what.c_str());
+      std::printf("  %-18s this text\n", "--help");
       std::exit(0);
     }
+    std::vector<std::string> names;
+    for (auto const& s : known) names.push_back(split(s.option, ' ')[0]);
+    auto const take = [&](std::string const& name, std::string const& text) {
+      *known[std::size_t(std::ranges::find(names, name) - names.begin())].value = text;
+    };
+    auto const take_word = [&](std::string const& word) {
+      if (more_words.empty()) refuse_word(word);
+      words.push_back(word);
+    };
+    each_option(arguments, names, take, take_word);
     for (auto const& file : {picture, csv})
       if (!file.empty()) require_writable(file);
   }
@@ -111,22 +110,16 @@ inline dataset const& data() {
   return all;
 }
 
-/// The options of a program that trains:
-///
-///     --seed N       the first seed (1)
-///     --seeds N      how many seeds, for a program that shows their mean and range
-///     --data NAME    digits (built in), fashion or a directory, as for `train`; claims are about the digits
-///     --batch 8,32   the sizes of batches, for a program that compares some; claims are about its own
+/// The options of a program that trains. Claims are about the digits, and about the program's own batches.
 struct experiment : options {
   std::uint64_t seed = 1, seeds = 1;
   std::vector<int> batches{};
   bool own_batches = true;
 
-  /// The defaults of a program's --seeds and --batch; a program has neither without one.
-  struct defaults { std::string seeds{}, batches{}; };
+  /// What the program does, and the defaults of its --seeds and --batch; it has neither without one.
+  struct defaults { char const* what; std::string seeds{}, batches{}; };
 
   experiment(int argc, char** argv, defaults const& of) : experiment(argc, argv, of, {"1", of.seeds, of.batches}) {}
-  experiment(int argc, char** argv) : experiment(argc, argv, defaults{}) {}
 
   void claim(bool holds, std::string const& sentence) const {
     if (data_name() == "digits") example::claim(holds, sentence);
@@ -137,18 +130,18 @@ struct experiment : options {
   struct texts { std::string seed, seeds, batches; };
 
   static setters known(texts& text) {
-    setters all{{"--seed", &text.seed}, {"--data", &data_name()}};
-    if (!text.seeds.empty()) all.emplace_back("--seeds", &text.seeds);
-    if (!text.batches.empty()) all.emplace_back("--batch", &text.batches);
+    setters all{{"--seed N", "the first seed (default: 1)", &text.seed},
+                {"--data NAME|DIR", "digits (default), fashion or a directory, as for `train`", &data_name()}};
+    if (!text.seeds.empty())
+      all.push_back(
+          {"--seeds N", "how many seeds, of which it shows mean and range (default: " + text.seeds + ")", &text.seeds});
+    if (!text.batches.empty())
+      all.push_back({"--batch N,N,...", "the batches that it compares (default: " + text.batches + ")", &text.batches});
     return all;
   }
 
   experiment(int argc, char** argv, defaults const& of, texts text)
-      : options(argc, argv, {},
-                std::string{" [--seed N]"} + (of.seeds.empty() ? "" : " [--seeds N]") + " [--data digits|fashion|DIR]" +
-                    (of.batches.empty() ? "" : " [--batch N,N,...]"),
-                known(text)),
-        own_batches{text.batches == of.batches} {
+      : options(argc, argv, {.what = of.what}, known(text)), own_batches{text.batches == of.batches} {
     seed = integer("--seed", text.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max() / 2);
     if (!of.seeds.empty()) seeds = integer("--seeds", text.seeds, std::uint64_t{1}, std::uint64_t{1000});
     int const images = data().train.count();  // mistakes are found before anything is printed

@@ -51,7 +51,7 @@ run_of_seed trained(std::string const& name, double lr, std::uint64_t seed, auto
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv, {.seeds = "8"}};
+    learn::experiment const e{argc, argv, {.what = "Trains a recurrent network, clipped or not.", .seeds = "8"}};
     panel loss{"loss of the runs that learn, first seed", "update", axis::logarithmic, {}};
     std::puts("                      loss at the end, mean (range)   largest norm    above 10");
     auto const show = [&](std::string const& name, double lr, auto const&... policies) {

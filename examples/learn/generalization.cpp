@@ -16,7 +16,12 @@ using namespace example;
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv, {.seeds = "3", .batches = "8,32,128,512,1438"}};
+    learn::experiment const e{
+        argc,
+        argv,
+        {.what = "Shows the test accuracy by size of the batch, for three ways to scale the rate.",
+         .seeds = "3",
+         .batches = "8,32,128,512,1438"}};
     panel shown{"test accuracy in %, 30 epochs; a circle for each seed", "log2 of the batch", axis::nines, {}};
     for (auto const* name : {"same rate", "square root, warm-up", "linear, warm-up"})
       shown.curves.push_back({name, {}});

@@ -46,7 +46,8 @@ std::vector<double> trained(int batch, int part, std::uint64_t seed) {
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv, {.seeds = "3"}};
+    learn::experiment const e{
+        argc, argv, {.what = "Compares batch normalization of a large batch as a whole and in parts.", .seeds = "3"}};
     double const error = gradient_error();
     std::printf("gradients and finite differences differ by at most %.1e\n", error);
     e.claim(error < 1e-6, "backward() is the derivative of forward()");

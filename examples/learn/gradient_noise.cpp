@@ -27,7 +27,7 @@ struct from_equal_weights {
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv, {.seeds = "8"}};
+    learn::experiment const e{argc, argv, {.what = "Adds noise to gradients, from three starts.", .seeds = "8"}};
     panel shown{"test accuracy in %, mean and range of the seeds", "updates", axis::nines, {}};
     std::puts("start           gradient        test accuracy, mean (range)");
     double mean[3][2];

@@ -42,7 +42,8 @@ void race(std::string const& name, auto rule, panel& map) {
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::options const options{argc, argv};
+    learn::options const options{
+        argc, argv, {.what = "Goes from gradient descent to Adam on one surface, one change at a time."}};
     race("gradient descent", ds::sgd{}, paths[0]);
     race("momentum 0.9", ds::sgd{.momentum = 0.9}, paths[0]);
     race("Nesterov 0.9", ds::sgd{.momentum = 0.9, .nesterov = true}, paths[0]);

@@ -52,7 +52,7 @@ struct means {
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv, {.seeds = "3"}};
+    learn::experiment const e{argc, argv, {.what = "Shows each layer's rate with SGD, LARS, LAMB.", .seeds = "3"}};
     std::vector<panel> panels;
     std::puts("rate                  layer 1           layer 2           layer 3           layer 4     |change| / |w|");
     auto const run = [&](char const* name, auto const& rule) {

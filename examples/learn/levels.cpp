@@ -13,7 +13,7 @@ using learn::train;
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv, {.seeds = "1"}};
+    learn::experiment const e{argc, argv, {.what = "Compares the opt levels O0 to O3 on the host.", .seeds = "1"}};
     std::puts("                 values, in     scale      bytes  bytes             test  gradients\n"
               "                 grads  products         owned  moved     loss  accuracy       at 0");
     auto const o0 = train<ds::amp::O0>("O0", e), o1 = train<ds::amp::O1>("O1", e);

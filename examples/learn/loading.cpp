@@ -16,7 +16,11 @@ using namespace example::learn;
 
 int main(int argc, char** argv) {
   return example::exit_code([&] {
-    example::learn::options const options{argc, argv, {.figures = false}};
+    example::learn::options const options{
+        argc,
+        argv,
+        {.what = "Shows which rank reads which record, what a resumed run reads, and a simulated loader.",
+         .figures = false}};
     std::puts("1. Places of 15 records on 3 ranks, each third one as in PyTorch's sampler:");
     for (int e : {0, 1}) print_epoch(e, ds::torch_order{.seed = 1}, [](std::int64_t k) { return k % 3; });
     std::puts("   and as slices of global batches of 6:");

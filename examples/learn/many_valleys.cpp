@@ -16,7 +16,8 @@ using namespace example;
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv};
+    learn::experiment const e{
+        argc, argv, {.what = "Follows the straight line from one minimum of a network to another."}};
     learn::loss_surface surface{"relu50"};
     auto const minimum = [&](std::uint64_t k, int batch, double lr) {
       learn::settings const s{

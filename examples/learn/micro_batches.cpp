@@ -14,7 +14,10 @@ using namespace example::learn;
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    options const options{argc, argv};
+    options const options{
+        argc,
+        argv,
+        {.what = "Shows what accumulation does to unequal parts, an overflow, clipping, the last parts and memory."}};
     std::vector<std::vector<float>> const parts{{0}, {2, 4}, {5, 6, 7}};
     std::printf("1. A step to the mean of {0}, {2, 4}, {5, 6, 7}: mean of means %g, weighted %g\n",
                 double(one_step(parts, false)), double(one_step(parts, true)));

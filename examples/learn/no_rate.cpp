@@ -16,7 +16,10 @@ using namespace example;
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv, {.seeds = "3"}};
+    learn::experiment const e{
+        argc,
+        argv,
+        {.what = "Compares rules that find their rate with two that are given one of seven.", .seeds = "3"}};
     panel tuned{"test accuracy in %, rate given", "log10 of the rate", axis::linear, {}, x_axis::from_data, true};
     panel untuned{"test accuracy in %, rate found", "log10 of the factor", axis::linear, {}, x_axis::from_data, true};
     // snippet: trial

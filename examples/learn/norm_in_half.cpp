@@ -38,7 +38,7 @@ template <class Norm> double show(learn::experiment const& e, bool stored, int b
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv, {.seeds = "8"}};
+    learn::experiment const e{argc, argv, {.what = "Batch normalization in half and in float.", .seeds = "8"}};
     panel shown{"pixels from 0 to 16: test accuracy in %", "batch", axis::linear, {}, x_axis::doubling};
     shown.curves = {{"float", {}}, {"half, sums in float", {}}, {"half, sums in half", {}}};
     std::puts("pixels       batch   data    sums       test accuracy, mean (range)");

@@ -3,8 +3,6 @@
 //
 // When the backward pass, the exchange of gradients and the update happen, with and without overlap:
 // docs/learn/overlap.md. Network, gradients and sums are real; compute and wire are slowed by sleeping.
-//
-// usage: overlap [steps]
 #include "slow_ranks.hpp"
 
 #include <cstddef>
@@ -16,7 +14,13 @@ using learn::run;
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::options const options{argc, argv, {.figures = false, .words = true}};
+    learn::options const options{
+        argc,
+        argv,
+        {.what =
+             "Shows when the backward pass, the exchange of gradients and the update happen, with and without overlap.",
+         .figures = false,
+         .words = "[STEPS]"}};
     int const steps = options.words.empty() ? 6 : integer("steps", options.words[0], 1, 1000);
     std::vector<timeline> all;
     auto const without = run("without overlap: one all-reduce after the backward pass", steps, all);

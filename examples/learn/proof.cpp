@@ -21,7 +21,7 @@ double factor(double rate) { return std::max(std::fabs(1 - rate * mu), std::fabs
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::options const options{argc, argv, learn::options::only_help};
+    learn::options const options{argc, argv, learn::options::only_help("Prints a proof of convergence as numbers.")};
     learn::valley const f{30};  // f(x) = (mu a^2 + L b^2) / 2 with x = a e1 + b e2, axes turned by 30 degrees
     auto const all = learn::walked(f, ds::sgd{.lr = lr}, 500);
     auto const& x = all.path;

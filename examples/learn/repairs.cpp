@@ -30,7 +30,8 @@ struct noisy_losses {
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv, {.seeds = "3"}};
+    learn::experiment const e{
+        argc, argv, {.what = "Shows what helps if all training images are one batch.", .seeds = "3"}};
     panel few{"test accuracy in %, 30 updates", "updates", axis::nines, {}, x_axis::from_zero, true};
     panel more = few;
     more.title = "test accuracy in %, 330 updates";

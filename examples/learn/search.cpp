@@ -18,7 +18,7 @@ constexpr double never = std::numeric_limits<double>::infinity();
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv, {.seeds = "8"}};
+    learn::experiment const e{argc, argv, {.what = "Searches a learning rate and a batch.", .seeds = "8"}};
     dataset const parts = learn::held_out();
     learn::settings const s{.steps = 240, .batch = 32, .network = "relu50", .of = &parts};
     auto const run = [&](learn::settings with, double lr, std::uint64_t seed) {  // with the schedule that it will have

@@ -14,7 +14,11 @@ using namespace example::learn;
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::options const options{argc, argv, {.figures = false}};
+    learn::options const options{
+        argc,
+        argv,
+        {.what = "Trains a network whose layers are on two devices, with the batch as a whole and in micro-batches.",
+         .figures = false}};
     std::array const runs{on_two_devices("the whole batch at once", 1, {0, 0}),
                           on_two_devices("four micro-batches: all forward, then all backward", 4, {4, 4}),
                           on_two_devices("four micro-batches: backward as soon as possible", 4, {1, 0})};

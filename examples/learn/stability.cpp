@@ -16,7 +16,7 @@ using learn::pair;
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::options const options{argc, argv};
+    learn::options const options{argc, argv, {.what = "Shows which rates and momenta converge, and how fast."}};
     panel plane{"momentum β and lr λ with a rate of at most r", "lr λ", axis::linear, {}}, paths = plane;
     for (double r : {1.0, 0.9, 0.7}) {  // the edge of the pairs whose rate is at most r
       plane.curves.push_back(

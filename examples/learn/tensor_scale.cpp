@@ -26,7 +26,8 @@ double store(char const* name, double scale, auto format) {
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::options const options{argc, argv, learn::options::only_help};
+    learn::options const options{
+        argc, argv, learn::options::only_help("Stores the gradients of a tensor in 8 bits, with and without a scale.")};
     std::puts("gradients                   3e-06     -4e-07      5e-08     -6e-09  largest error");
     store("half", 1, binary16), store("bfloat16", 1, brain16), store("e5m2", 1, e5m2), store("e4m3", 1, e4m3);
     // snippet: scale

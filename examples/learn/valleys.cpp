@@ -28,7 +28,8 @@ struct uphill {
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv};
+    learn::experiment const e{
+        argc, argv, {.what = "Shows the loss surface around the minima of a small batch, a large batch and SAM."}};
     learn::loss_surface surface{"relu50"};
     std::vector<panel> panels;
     struct minimum { double accuracy, curvature, around; };

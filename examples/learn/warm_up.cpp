@@ -15,7 +15,7 @@ using namespace example;
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv, {.seeds = "8"}};
+    learn::experiment const e{argc, argv, {.what = "Trains with and without a warm-up at a high rate.", .seeds = "8"}};
     char const* const names[] = {"constant", "cosine", "warm-up and cosine"};
     panel shown{"Adam, lr 0.04: test accuracy in %", "seed", axis::nines, {}};
     for (double lr : {0.003, 0.04}) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "comparison.hpp"
 
+#include "arguments.hpp"
 #include "output.hpp"
 #include "random.hpp"
 #include "text.hpp"
@@ -136,10 +137,8 @@ std::string contents(std::string const& path) {
 }  // namespace
 
 int run_comparison(int argc, char** argv, trainer const& train) {
-  return exit_status("compare_optimizers", [&] {
-    auto const c = parse_comparison({argv + 1, argv + argc});
-    if (c.help) return void(std::fputs(comparison_help().c_str(), stdout));
-
+  return exit_code(argc, argv, comparison_help(), [&](std::vector<std::string> const& arguments) {
+    auto const c = parse_comparison(arguments);
     if (!c.runs.empty()) return draw_networks(c, from_csv(contents(c.runs)));
     auto data = load_dataset(c.data);
     if (c.limit > 0) data.train.limit(int(c.limit));

@@ -22,7 +22,6 @@ struct comparison_options {
   std::uint64_t seed = 1;
   std::int64_t limit = 0;
   std::string out = "results", runs;  // a folder; the file of an earlier comparison
-  bool help = false;
 };
 
 comparison_options parse_comparison(std::vector<std::string> const& arguments);

@@ -49,9 +49,7 @@ std::map<std::string, setter> const setters{
      [](auto& c, auto& name, auto& text) {
        c.networks = split(text, ',');
        require_once(name, c.networks);
-       for (auto const& network : c.networks)
-         if (network != "softmax" && network != "shallow" && network != "deep")
-           fail(name + " must be some of softmax, shallow, deep; " + example::quoted(network) + " is none");
+       for (auto const& network : c.networks) one_of("each of " + name, network, {"softmax", "shallow", "deep"});
      }},
     {"--optimizers",
      [](auto& c, auto& name, auto& text) {
@@ -79,27 +77,29 @@ std::map<std::string, setter> const setters{
 
 comparison_options parse_comparison(std::vector<std::string> const& arguments) {
   comparison_options c;
-  auto const is_option = [](std::string const& name) { return setters.contains(name); };
+  std::vector<std::string> names;
+  for (auto const& [name, setter] : setters) names.push_back(name);
   setters.at("--optimizers")(c, "--optimizers", all_optimizers);
-  c.help = !each_option(arguments, is_option,
-                        [&](std::string const& name, std::string const& value) { setters.at(name)(c, name, value); });
+  each_option(arguments, names,
+              [&](std::string const& name, std::string const& value) { setters.at(name)(c, name, value); });
   return c;
 }
 
 std::string comparison_help() {
   return std::string{R"(usage: compare_optimizers [options]
 
-Compares optimizers on three networks, each at the learning rate that suits it best: for each
-network and optimizer, rates are tried on a part of the training images, and judged by the loss of
-those held out, a sixth. Then it trains with the best rate on all of them, with several seeds.
+Compares optimizers on three networks, each at its best learning rate.
+
+For each network and optimizer, rates are tried on a part of the training images and judged by the
+loss of those held out, a sixth. Then it trains with the best rate on all images, with several seeds.
 
   --data NAME|DIR    fashion (default), digits or a directory, as for `train`
   --networks A,B     some of softmax, shallow, deep (default: all three)
   --optimizers A,B   default: )"} + all_optimizers + R"(;
                      sgd is plain, momentum and nesterov are sgd with momentum 0.9; or any that
                      `train --help` lists, as NAME:HYPERPARAMETER=VALUE:...
-  --rates A,B,...    the grid of the search (default: 1e-3,3e-3,1e-2,3e-2,1e-1,3e-1,1); it goes
-                     on while the best rate is the first or the last
+  --rates A,B,...    the grid of the search (default: 1e-3,3e-3,1e-2,3e-2,1e-1,3e-1,1); it is
+                     extended while the best rate is the first or the last
   --search N         epochs of a trial, may be a fraction (default: 0.5)
   --epochs N         epochs of a final run (default: 5)
   --seed N           the first seed, and that of the search (default: 1)

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "dataset.hpp"
 
+#include "arguments.hpp"
+
 #include <descent/data/gzip.hpp>
 #include <descent/data/idx.hpp>
 
@@ -68,7 +70,8 @@ dataset load_dataset(std::string const& name) {
     return data;
   }
   if (!std::filesystem::is_directory(name))
-    throw std::runtime_error("no data in \"" + name + "\": neither \"digits\" nor \"fashion\" nor a directory");
+    throw std::runtime_error("no data in " + example::quoted(name) + ": neither digits nor fashion nor a directory" +
+                             did_you_mean(name, {"digits", "fashion"}));
   return load_idx_directory(name);
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "layer_sizes.hpp"
 
-#include "text.hpp"
+#include "arguments.hpp"
 
 #include <algorithm>
 #include <stdexcept>
@@ -24,7 +24,7 @@ std::vector<layer_size> parse_network(std::string_view text) {
       throw std::invalid_argument(
           "a network must be softmax, shallow, deep, or a list of hidden layers such as "
           "sigmoid300,relu100; " +
-          quoted(layer) + " is none");
+          quoted(layer) + " is none" + did_you_mean(layer, {"softmax", "shallow", "deep"}));
     layers.push_back({units, name == "relu" ? activation::relu : activation::sigmoid});
   }
   return layers;

@@ -27,12 +27,10 @@ spellings<schedule_shape> const schedules{{"constant", schedule_shape::constant}
 
 template <class Enum>
 Enum one_of(spellings<Enum> const& all, std::string const& name, std::string const& text) {
-  std::string allowed;
-  for (auto const& [spelling, value] : all) {
-    if (spelling == text) return value;
-    allowed += (allowed.empty() ? "" : ", ") + spelling;
-  }
-  fail(name + " must be one of " + allowed + ", is " + quoted(text));
+  std::vector<std::string> allowed;
+  for (auto const& [spelling, value] : all) allowed.push_back(spelling);
+  example::one_of(name, text, allowed);
+  return std::ranges::find(all, text, &std::pair<std::string, Enum>::first)->second;
 }
 
 template <class Enum> std::string spelling_of(spellings<Enum> const& all, Enum wanted) {
@@ -144,9 +142,9 @@ std::vector<options> parse_values(options const& o, compared_setting const& comp
   bool const is_option = std::ranges::count(compared_options, compared.name) > 0;
   if (!is_option) {
     auto const mine = hyperparameters(parse_optimizer(optimizer, for_all).rule);
-    if (std::ranges::count(mine, compared.name) == 0)
-      fail("--compare has no setting " + quoted(compared.name) + "; it has " + joined(compared_options, ", ") +
-           ", and of " + optimizer + " " + joined(mine, ", "));
+    auto settings = compared_options;
+    settings.insert(settings.end(), mine.begin(), mine.end());
+    if (std::ranges::count(mine, compared.name) == 0) fail_unknown("--compare has no setting", compared.name, settings);
     if (optimizer.find(":" + compared.name + "=") != optimizer.npos)
       fail(quoted(optimizer) + " and --compare " + compared.name + " cannot be given together");
   }
@@ -179,8 +177,7 @@ optimizer_choice parse_optimizer(std::string const& text, hyperparameter_values 
     auto const name = parts[k].substr(0, equals);
     if (equals == std::string::npos) fail(quoted(parts[k]) + " in " + quoted(text) + " must be HYPERPARAMETER=VALUE");
     if (!set(choice.rule, name, number(name, parts[k].substr(equals + 1))))
-      fail(parts[0] + " has no hyperparameter " + quoted(name) + "; it has " +
-           joined(hyperparameters(choice.rule), ", "));
+      fail_unknown(parts[0] + " has no hyperparameter", name, hyperparameters(choice.rule));
     auto const [earlier, is_new] = given.try_emplace(name, parts[k].substr(equals + 1));
     if (!is_new)
       fail(quoted(name) + " in " + quoted(text) + " is given twice, as " + earlier->second + " and as " +
@@ -189,6 +186,17 @@ optimizer_choice parse_optimizer(std::string const& text, hyperparameter_values 
   }
   std::visit([](auto const& rule) { rule.check(); }, choice.rule);
   return choice;
+}
+
+std::vector<std::string> option_names() {
+  std::vector<std::string> names{"--optimizer", "--compare"};
+  for (auto const& [name, setter] : setters) names.push_back(name);
+  for (auto name : all_hyperparameters()) {
+    names.push_back("--" + name);
+    std::ranges::replace(name, '_', '-');
+    if (names.back() != "--" + name) names.push_back("--" + name);
+  }
+  return names;
 }
 
 options parse_options(std::vector<std::string> const& arguments, std::string const& program) {
@@ -200,13 +208,9 @@ options parse_options(std::vector<std::string> const& arguments, std::string con
   std::set<std::string> given;
   hyperparameter_values for_all;
   std::map<std::string, std::string> texts_for_all;
-  auto const all = all_hyperparameters();
 
   auto const chooses = [](std::string const& name) { return name == "--optimizer" || name == "--compare"; };
-  auto const is_option = [&](std::string const& name) {
-    return setters.contains(name) || chooses(name) || all.contains(hyperparameter_of(name));
-  };
-  o.help = !each_option(arguments, is_option, [&](std::string const& name, std::string const& value) {
+  each_option(arguments, option_names(), [&](std::string const& name, std::string const& value) {
     given.insert(hyperparameter_of(name));
     if (auto const setter = setters.find(name); setter != setters.end()) {
       setter->second(o, name, value);
@@ -224,7 +228,6 @@ options parse_options(std::vector<std::string> const& arguments, std::string con
       for_all[hyperparameter_of(name)] = number(name, value);
     }
   });
-  if (o.help) return o;
 
   if (optimizers.empty()) optimizers = "adamw";
   if (compared) {
@@ -279,8 +282,8 @@ data and network
 
 training
   --optimizer RULE   one of those below (default: adamw)
-  --compare A,B,...  train with each of them from the same start, or with `common`: those above the
-                     line, or with `all`
+  --compare A,B,...  train with each of them from the same start; `common` is those above the line,
+                     `all` is all
   --compare NAME=X,Y,...
                      train one optimizer with each value of an option, which is batch, clip, level,
                      network, precision, schedule, seed, warmup, or one of its hyperparameters
@@ -297,21 +300,23 @@ training
   --steps N          stop after N steps
   --seed N           of the initial weights and the order of images (default: 1)
 
-stop and go on
+stop and resume
   --save FILE        save the run after each epoch, at the end, and when Ctrl-C stops it
   --every N          save it after every N steps instead of each epoch
-  --resume FILE      go on with a saved run, to the same bits as one that was never stopped. Give its
-                     options again; --save, --every, --out and --workers may differ, and with
+  --resume FILE      resume a saved run, bit for bit as if it had never stopped. Give its options
+                     again; --save, --every, --out and --workers may differ, and with
                      --schedule constant also --epochs and --steps
 
 output
   --out DIR          where curves.csv and curves.svg go (default: results)
   --help             this text
 
-A table has a line per epoch: means of loss and accuracy over the epoch for the training images,
-those of the network as it is then for the test images; learning rate and norm of the gradient in
-the last step; steps skipped so far because a gradient was not finite; the time to train, and the
-share of it that the optimizer's step took.
+The table of a run has a line per epoch: for the training images, loss and accuracy are means over
+the epoch; for the test images, they are those of the network at its end. Then come the learning
+rate and the norm of the gradient in the last step, the steps skipped so far because a gradient was
+not finite, the seconds of training, and the share of them that the optimizer's step took.
+With --compare, the table has a line per run, with the best epoch, and then says which differences
+of accuracy may be chance.
 
 optimizers, with their hyperparameters, which are options of the same name, and their defaults
 )";
@@ -320,13 +325,20 @@ optimizers, with their hyperparameters, which are options of the same name, and 
     auto const rule = rule_named(name);
     if (common && !is_common(rule)) text << "  ---- for float only:\n";
     common = is_common(rule);
-    text << "  " << name << std::string(name.size() < 20 ? 20 - name.size() : 1, ' ');
-    for (auto const& parameter : hyperparameters(rule)) text << " --" << parameter << ' ' << get(rule, parameter);
-    text << '\n';
+    std::ostringstream fields;
+    std::size_t column = 0;
+    for (auto const& parameter : hyperparameters(rule)) {
+      std::ostringstream field;
+      field << " --" << parameter << ' ' << get(rule, parameter);
+      if (column + field.str().size() > 78) fields << '\n' << std::string(22, ' '), column = 0;
+      fields << field.str();
+      column += field.str().size();
+    }
+    text << "  " << name << std::string(name.size() < 20 ? 20 - name.size() : 1, ' ') << fields.str() << '\n';
   }
   text << R"(
-An optimizer can be given hyperparameters of its own: --compare adam,adam:lr=1e-2,sgd:momentum=0
-The clip of adopt and larc can be set in this way only, as in adopt:clip=false.
+Hyperparameters of one optimizer follow its name: --compare adam,adam:lr=1e-2,sgd:momentum=0
+The clip of adopt and larc can be set in this way only: adopt:clip=false.
 
 examples
   train

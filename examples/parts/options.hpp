@@ -51,7 +51,6 @@ struct options {
   std::int64_t every = 0;    // steps; 0: once per epoch
 
   std::string out = "results";
-  bool help = false;
   std::vector<std::string> command;  // the whole command line
 
   std::string compared = "optimizer";  // what the runs differ in, and of one of them its text
@@ -63,6 +62,9 @@ struct options {
     return {.steps = warmup, .then = {.shape = schedule, .peak = get(rule, "lr"), .steps = total - warmup}};
   }
 };
+
+/// The names of all options, also those of hyperparameters, with underscores and with hyphens.
+std::vector<std::string> option_names();
 
 /// Parses the arguments, without the program's name. Throws std::invalid_argument with the mistake and what is allowed.
 options parse_options(std::vector<std::string> const& arguments, std::string const& program = "train");

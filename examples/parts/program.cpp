@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "program.hpp"
 
+#include "arguments.hpp"
 #include "chart.hpp"
-#include "claim.hpp"
 #include "output.hpp"
 #include "stop.hpp"
 #include "text.hpp"
@@ -116,14 +116,31 @@ std::string describe(std::vector<options> const& runs, dataset const& data) {
       "in float on the host, in the storage type on a GPU";
   bool const leveled = std::ranges::any_of(runs, [](options const& o) { return o.level != opt_level::none; });
   return data.name + ": " + std::to_string(data.train.count()) + " images to train, " +
-         std::to_string(data.test.count()) + " to test; " + each(network_of) +
+         std::to_string(data.test.count()) + " to test\n" + each(network_of) +
          " network: " + each([&](auto& o) { return parameters_of(o, data); }) + " parameters in " + each(type_of) +
          "; batches of " + each([](auto& o) { return std::to_string(o.batch); }) + ", " +
          each([](auto& o) { return to_string(o.schedule); }) + " schedule, seed " +
          each([](auto& o) { return std::to_string(o.seed); }) + (leveled ? levels : "");
 }
 
+/// What a difference between the accuracies of runs must be to mean something.
+std::string what_counts(std::vector<history> const& runs, int images, std::string const& compared) {
+  double best = 0;
+  for (auto const& run : runs) best = std::max(best, run.last().test_accuracy);
+  char text[200];
+  std::snprintf(text, sizeof text,
+                "\nAccuracies on %d test images that differ by less than %.1f points may do so by chance%s.", images,
+                chance_difference(best, images),
+                compared == "seed" ? "" : ";\n`--optimizer NAME --compare seed=1,2,3` shows how far seeds are apart");
+  return text;
+}
+
 }  // namespace
+
+double chance_difference(double accuracy, int images) {
+  double const right = (accuracy / 100 * images + 1) / (images + 2);  // not 1 where all answers are right
+  return 200 * std::sqrt(2 * right * (1 - right) / images);
+}
 
 void train_and_draw(options const& o, trainer const& train, bool speaks) {
   auto data = load_dataset(o.data);
@@ -138,15 +155,19 @@ void train_and_draw(options const& o, trainer const& train, bool speaks) {
   if (speaks) require_writable(csv), require_writable(svg);
 
   console out{speaks ? stdout : nullptr};
-  out.say(describe(runs_to_make, data));
+  out.announce(describe(runs_to_make, data));
+  std::vector<std::string> names;
+  for (auto const& run : runs_to_make) names.push_back(run.value);
+  if (names.size() > 1) out.compare(o.compared, names);
   std::vector<history> runs;
   for (auto const& run : runs_to_make) {
     out.begin_run(title_of(run), total_steps(run, data.train));
     runs.push_back(train(run, run.optimizers[0], data, out));
     runs.back().name = run.value;
+    out.end_run(runs.back());
   }
   if (!speaks) return;
-  if (runs.size() > 1) out.summary(runs, o.compared);
+  if (runs.size() > 1) out.say(what_counts(runs, data.test.count(), o.compared));
 
   write_file(csv, to_csv(runs, o.compared));
   write_file(svg, draw_runs(runs_to_make, data, runs));
@@ -160,27 +181,10 @@ std::int64_t total_steps(options const& o, labelled_images const& images) {
   return o.steps > 0 ? std::min(o.steps, all) : all;
 }
 
-int exit_status(std::string const& program, std::function<void()> const& run) try {
-  run();
-  flush_output();
-  return 0;
-} catch (stopped const& stop) {
-  std::fprintf(stderr, "%s: %s\n", program.c_str(), stop.what());
-  return 130;
-} catch (std::invalid_argument const& error) {
-  std::fprintf(stderr, "%s: %s\n%s --help lists the options\n", program.c_str(), error.what(), program.c_str());
-  return 2;
-} catch (std::exception const& error) {
-  std::fprintf(stderr, "%s: %s\n", program.c_str(), error.what());
-  return 1;
-}
-
 int run_program(int argc, char** argv, trainer const& train) {
   stop_signals const signals;
-  return exit_status("train", [&] {
-    auto const o = parse_options({argv + 1, argv + argc}, argv[0]);
-    if (o.help) std::fputs(help_text().c_str(), stdout);
-    else train_and_draw(o, train);
+  return exit_code(argc, argv, help_text(), [&](std::vector<std::string> const& arguments) {
+    train_and_draw(parse_options(arguments, argv[0]), train);
   });
 }
 

@@ -16,16 +16,15 @@ namespace example {
 /// Trains one network with one optimizer.
 using trainer = std::function<history(options const&, optimizer_choice const&, dataset const&, console&)>;
 
-/// Everything but the training: command line, data, tables and pictures. Returns the exit status: 0, 1 for a run-time
-/// error, 2 for an invalid command line, 130 for a run that was stopped by a signal.
+/// Everything but the training: command line, data, tables and pictures. Returns the exit status, see exit_code().
 int run_program(int argc, char** argv, trainer const& train);
 
 /// The same with parsed options. Of several ranks, only the one that speaks prints and writes files.
 void train_and_draw(options const& o, trainer const& train, bool speaks = true);
 
-/// The exit status of run(): 0, 130 for `stopped`, 2 for std::invalid_argument, 1 for another exception or if stdout
-/// could not be written. Messages go to stderr.
-int exit_status(std::string const& program, std::function<void()> const& run);
+/// By how many percentage points two accuracies near this one, each on so many images, differ by chance: two standard
+/// errors of the difference of two independent samples.
+double chance_difference(double accuracy, int images);
 
 /// The number of steps of a training run.
 std::int64_t total_steps(options const& o, labelled_images const& images);

@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: MIT
 #include "rules.hpp"
 
-#include "text.hpp"
+#include "arguments.hpp"
 
 #include <descent/core/fields.hpp>
 
 #include <iterator>
-#include <stdexcept>
 #include <type_traits>
 
 namespace example {
@@ -90,7 +89,7 @@ std::vector<std::string> common_rule_names() {
 any_rule rule_named(std::string_view wanted) {
   for (auto const& [name, rule] : rules)
     if (name == wanted) return rule;
-  throw std::invalid_argument("there is no optimizer " + quoted(wanted) + "; there are " + joined(rule_names(), ", "));
+  fail_unknown("there is no optimizer", std::string{wanted}, rule_names());
 }
 
 std::vector<std::string> hyperparameters(any_rule const& rule) {

@@ -190,7 +190,7 @@ void run_file::require_fit(std::string const& options, std::int64_t ended, std::
 
 std::string run_file::how_to_resume(training_state const& at) const {
   std::string const after = "stopped after step " + exact(at.step) + " of " + exact(steps_);
-  return after + (saves() ? ", goes on with\n" + command_ : ", not saved without --save");
+  return after + (saves() ? ", resume with\n" + command_ : ", not saved without --save");
 }
 
 void run_file::refuse() { throw std::logic_error("only the optimizers of optimizers/ can be saved"); }

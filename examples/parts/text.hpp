@@ -44,6 +44,19 @@ inline std::string joined(std::vector<std::string> const& words, std::string con
   return text;
 }
 
+/// Words with commas between them, in lines of at most 118 columns.
+inline std::string in_lines(std::vector<std::string> const& words) {
+  std::string text;
+  std::size_t column = 0;
+  for (auto const& word : words) {
+    if (!text.empty()) text += ',';
+    if (column > 0 && column + word.size() + 3 > 118) text += '\n', column = 0;
+    text += (column > 0 ? " " : "  ") + word;
+    column += word.size() + 2;
+  }
+  return text;
+}
+
 /// As one word of a command line.
 inline std::string for_shell(std::string const& word) {
   auto const plain = [](unsigned char c) {

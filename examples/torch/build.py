@@ -11,6 +11,10 @@ import pathlib
 import subprocess
 import sys
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 import torch
 
 here = pathlib.Path(__file__).resolve().parent
@@ -26,5 +30,6 @@ match sys.argv[1:]:
                     of_torch / "include/torch/csrc/api/include", here / "train.cpp", *arguments,
                     f"-Wl,-rpath,{of_torch / 'lib'}", "-ltorch", "-ltorch_cpu", "-lc10", "-o", out]
     case _:
-        sys.exit(__doc__)
+        print(__doc__.strip(), file=sys.stderr)
+        sys.exit(2)
 sys.exit(subprocess.run(command, check=False).returncode)

@@ -31,8 +31,8 @@ struct any_elements {
   std::size_t bytes() const { return size * std::size_t(count); }  ///< of all elements
 };
 
-/// What replaces a piece when a run is loaded: bytes of the answer's own, or in the caller's memory, host or device,
-/// where they stay until load() returns. Aligned for their type.
+/// What replaces a piece when a run is loaded: bytes that the answer owns, or the caller's memory on host or device,
+/// which must stay valid until load() returns. Aligned for their type.
 class any_answer {
  public:
   any_answer(std::vector<std::byte> bytes) : owned_(std::move(bytes)) {}

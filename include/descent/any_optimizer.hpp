@@ -46,8 +46,8 @@ class any_optimizer {
   /// Whether there is an optimizer.
   explicit operator bool() const { return bool(of_); }
   /// The optimizer, or null if it has another type. Optimizer must have been made by the same compiler. Types are
-  /// compared by the address of a symbol: null, too, if the optimizer was made in a library that was opened with
-  /// RTLD_LOCAL, or that hides its symbols. Then do in that library what needs the type.
+  /// compared by the address of a symbol, so the result is also null if the optimizer was made in a library that hides
+  /// its symbols or was opened with RTLD_LOCAL: use the type inside that library.
   template <class Optimizer> Optimizer* target() const {
     return of_ && of_->tag() == &detail::tag_of<Optimizer> ? &static_cast<detail::erased<Optimizer>&>(*of_).of
                                                            : nullptr;

@@ -184,9 +184,9 @@ template <class Value, class Gradient = Value> class parameters {
                detail::extents_of(gradients));
   }
 
-  /// Adds matrices of one shape that lie one behind the other, such as attention heads or experts, as parameters
-  /// "name.0", "name.1" and so on. Each is a tensor of its own for rules, norms and the owners of sharded. The values
-  /// are a pointer and the gradients one, which may be to const. Throws as add() does, and then adds none.
+  /// Adds matrices of one shape that are stored back to back, such as attention heads or experts, as parameters
+  /// "name.0", "name.1" and so on. Each is a separate tensor for rules, norms and the owners of sharded. Values and
+  /// gradients are one pointer each; that to the gradients may be to const. Throws as add() does, and then adds none.
   template <class V, class G>
   void add_stack(std::string const& name, V* value, G* gradient, std::int64_t matrices, shape s, group g = {}) {
     if (name.empty()) refuse(name, "the name must not be empty");

@@ -8,6 +8,10 @@ import json
 import subprocess
 import sys
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 gpu = {"device": {"name": "no GPU", "capability": "0.0", "multiprocessors": 1, "l2_bytes": 1 << 20, "memory_bytes": 1,
                   "driver_cuda": "0.0", "cuda": "0.0"}, "counts": True, "once": True}
 

@@ -8,6 +8,10 @@ import subprocess
 import sys
 import time
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 
 def off(answer):  # one number of one sample, by the effect of a missing weight decay
     answer["p"][7] *= 1 + 2e-4

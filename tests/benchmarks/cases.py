@@ -25,7 +25,7 @@ def flat(n):
 
 
 def split(n, tensors):
-    return Case(f"split_{n}_{tensors}", f"{n:,} in {tensors:,} tensors", ((n // tensors, tensors),))
+    return Case(f"split_{n}_{tensors}", f"{n:,} in {tensors:,} tensor{'s' * (tensors > 1)}", ((n // tensors, tensors),))
 
 
 def gpt2():

@@ -14,6 +14,10 @@ import json
 import pathlib
 import sys
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 
 def without_samples(of):
     if isinstance(of, dict):

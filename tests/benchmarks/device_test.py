@@ -8,6 +8,10 @@ import subprocess
 import sys
 import tempfile
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 here = os.path.dirname(os.path.abspath(__file__))
 device, oracle = map(os.path.abspath, sys.argv[1:3])
 bytes_each = {"adamw_bf16_clip": 30, "adamw_half_o2": 40}

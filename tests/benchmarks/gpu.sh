@@ -16,16 +16,24 @@
 #   PYTHON, JAX_PYTHON       Python with PyTorch (python3); Python with JAX and optax (the same)
 #   PEERS                    where these run: cuda, cpu, none (cuda; none with RUN)
 #   REVISION                 the version to record in the results if git cannot tell
+case ${1-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 cd "$(dirname "$0")/../.." || exit 1
 command="FLAGS='$FLAGS' RUN='$RUN' sh tests/benchmarks/gpu.sh $*"
 set=default out= compiled=no
+own='--quick --all --growth --rules --huge --whole --out --compiled --help'
+passed='--cases --recipes --threads --seconds --least --most --per-turn --sample --sets --limit --patience --memory --note'
 left=$#
 while [ $left -gt 0 ]; do
   case $1 in
     --quick | --all | --growth | --rules | --huge | --whole) set=${1#--} ;;
     --out) out=$2; shift; left=$((left - 1)) ;;
     --compiled) compiled=yes ;;
-    -h | --help) sed -n '2,/^cd /s/^# \{0,1\}//p' tests/benchmarks/gpu.sh; exit 0 ;;
+    -*)
+      case " $own $passed " in
+        *" ${1%%=*} "*) set -- "$@" "$1" ;;
+        # shellcheck disable=SC2086  # lists
+        *) python3 tests/nearest.py 'unknown option' "$1" $own $passed >&2; exit 2 ;;
+      esac ;;
     *) set -- "$@" "$1" ;;
   esac
   shift

@@ -6,6 +6,10 @@ Muon of PyTorch or optax on the matrices of matrices.cpp, or of matrices.cu, wit
 import sys
 import time
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 import numpy as np
 
 peer, blocks, width = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])

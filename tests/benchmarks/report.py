@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """Tables and pictures from the results of drive.py: every number comes from the named files.
 
-usage: report.py RESULT.json... --out DIR               DIR/report.md and pictures
-       report.py RESULT.json... --page PAGE --pictures DIR [--check]
+usage: report.py RESULTS... --out DIR               DIR/report.md and pictures
+       report.py RESULTS... --page PAGE... --pictures DIR [--check]
 
-A page contains parts of the report between <!-- benchmarks: PART --> and <!-- end -->. PART is machine, targets, rules,
-missing, the name of a recipe, gpu, which contains all measurements on GPUs, or data, which contains those of loader.py.
---check changes nothing, and fails if the page or a picture is out of date.
+RESULTS are files, or folders with files *.json.
+
+A page contains parts of the report between <!-- benchmarks: PART --> and <!-- end -->. On the host PART is answers,
+machine, targets, adamw, recipes, growth, rules or missing; on GPUs gpu_answers, or gpu for all measurements; data has
+those of loader.py. --check changes nothing, and fails if a page or a picture is out of date.
 """
 
 import argparse
+import glob
 import os
 import re
 import sys
@@ -18,41 +21,55 @@ import cases
 import report_gpu
 import report_loader
 import svg
-from tables import (limit, load, missing, percent, ratio, results, rules_table, seconds, shown, table, target,
-                    targets_table, time_of, timed, title)
+from tables import (answers_table, by_size, contestants_table, folded, limit, listed, load, medians_table, missing,
+                    percent, rate, ratio, results, rules_table, seconds, shown, table, target, targets_table, time_of,
+                    timed, title)
 
 
 def machine(runs):
-    rows = []
+    rows, said = [], []
     for run in runs:
         m = run["machine"]
         caches = ", ".join(f"{k} {v}" for k, v in m["caches"].items())
-        rows.append([run["file"], run["date"], f"{m['cpu']}, {m['cores']} cores, {caches}, "
-                     f"{m['memory_bytes'] / 2**30:.0f} GiB, {m['system']}", str(run["threads"]),
-                     f"{m['load_at_start']:.1f}", run["revision"]])
-    out = table(["file", "date", "machine", "threads", "initial load", "revision"], rows) + "\n\n"
-    peers = {c: about for run in runs for c, about in run["contestants"].items()}
-    return out + table(["contestant", "description", "compiler or version", "flags"],
-                       [[c, about["name"], about["compiler"], f"`{about['flags']}`"] for c, about in peers.items()])
+        said.append(f"{m['cpu']}, {m['cores']} cores, {caches}, {m['memory_bytes'] / 2**30:.0f} GiB, {m['system']}; "
+                    f"{run['threads']} threads")
+        rows.append([run["file"], run["date"][:10], f"{m['load_at_start']:.1f}", run["revision"]])
+    files = table(["file", "date", "initial load", "revision"], rows)
+    return "\n\n".join([listed(said), files, contestants_table(runs)])
 
 
-def recipe_table(runs, recipe):
-    rows = []
-    for result in results(runs):
-        if result["recipe"] != recipe or not timed(result):
-            continue
-        ours = result["contestants"].get("descent", {})
+def samples_table(runs, recipe):
+    """Everything that was measured, case by case."""
+    parts = []
+    for case, result in by_size(runs, recipe):
+        ours, rows = result["contestants"].get("descent", {}), []
         for name, of in timed(result).items():
             s = of["seconds"]
             times = "" if name == "descent" or "seconds" not in ours else f"{seconds(of) / seconds(ours):.2f}"
-            rows.append([title(result["case"]), f"{result['elements']:,}", name, time_of(s["median"]),
-                         f"{time_of(s['q1'])} to {time_of(s['q3'])}",
-                         f"{result['step_bytes'] / s['median'] * 1e-9:.1f}", shown(percent(result, of, "copy")),
+            grown = shown(of["grown_bytes"] / result["elements"] if result["elements"] >= 10**6 else None, 1)
+            rows.append([name, time_of(s["median"]), f"{time_of(s['q1'])} to {time_of(s['q3'])}",
+                         rate(result, s["median"]), shown(percent(result, of, "copy")),
                          shown(percent(result, of, "triad")), times,
-                         f"{of['extra_bytes'] / result['elements']:.1f}",
-                         shown(of["grown_bytes"] / result["elements"] if result["elements"] >= 10**6 else None, 1)])
-    return table(["case", "parameters", "contestant", "step, median", "quartiles", "GB/s", "% of copy", "% of triad",
-                  "time relative to descent", "bytes owned per parameter", "memory growth per parameter"], rows)
+                         f"{of['extra_bytes'] / result['elements']:.1f}", grown])
+        parts.append(f"**{case}**, {result['elements']:,} parameters\n\n" + table(
+            ["contestant", "median", "quartiles", "GB/s", "% of copy", "% of triad", "time / descent", "bytes owned",
+             "growth"], rows))
+    return "\n\n".join(parts)
+
+
+def is_growth(recipe):
+    return recipe.startswith(("groups_", "policies_"))
+
+
+def recipes_part(runs, recipes):
+    """A table of medians, and below it, folded, all figures of each recipe."""
+    rows = by_size(runs, recipes[0])
+    if len(recipes) > 1:
+        rows = [(f"{cases.what.get(recipe, recipe)}: {case}", r) for recipe in recipes
+                for case, r in by_size(runs, recipe)]
+    return "\n\n".join([medians_table("case" if len(recipes) == 1 else "recipe", rows),
+                        *(folded(f"All figures: {cases.what.get(recipe, recipe)}", samples_table(runs, recipe))
+                          for recipe in recipes)])
 
 
 def targets(runs):
@@ -79,12 +96,31 @@ def targets(runs):
     return targets_table(rows)
 
 
+def answers(runs):
+    return answers_table(runs, [
+        ("GPT-2 124M, float", "gpt2", "adamw"), ("1000 tensors of 1024, float", "1000x1024", "adamw"),
+        ("GPT-2 124M, complete fp16 recipe", "gpt2", "adamw_half_o2"),
+        ("GPT-2 124M, bfloat16, stochastic rounding", "gpt2", "adamw_bf16_sr")],
+        ["descent", "loop", "torch_fused", "torch_foreach"])
+
+
 def parts(runs):
-    out = {"machine": machine(runs), "targets": targets(runs), "missing": missing(runs)} if runs else {}
-    recipes = list(dict.fromkeys(r["recipe"] for r in results(runs)))
+    if not runs:
+        return {}
+    out = {"answers": answers(runs), "machine": machine(runs), "targets": targets(runs)}
+    recipes = list(dict.fromkeys(r["recipe"] for r in results(runs) if timed(r)))
+    others = [r for r in recipes if r != "adamw" and not r.startswith("rule_") and not is_growth(r)]
+    if "adamw" in recipes:
+        out["adamw"] = recipes_part(runs, ["adamw"])
+    if others:
+        out["recipes"] = recipes_part(runs, others)
+    if any(map(is_growth, recipes)):
+        out["growth"] = medians_table("case", [
+            (f"{title(r['case'])}, {r['recipe'].split('_')[0]}: {number_in('recipe', r)}", r) for r in results(runs)
+            if is_growth(r["recipe"]) and timed(r)])
     if any(r.startswith("rule_") for r in recipes):
         out["rules"] = rules_table(runs)
-    return out | {r: recipe_table(runs, r) for r in recipes if not r.startswith("rule_")}
+    return {name: text for name, text in out.items() if text} | {"missing": missing(runs)}
 
 
 def number_in(name, result):
@@ -149,34 +185,36 @@ def filled(page, of):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("results", nargs="+")
+    parser.add_argument("results", nargs="+", help="files, or folders with files *.json")
     parser.add_argument("--out", help="folder for report.md and pictures")
-    parser.add_argument("--page")
+    parser.add_argument("--page", nargs="+", default=[], help="pages whose parts are written")
     parser.add_argument("--pictures")
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
-    runs = load(given.results)
+    runs = load([name for path in given.results for name in
+                 (sorted(glob.glob(os.path.join(path, "*.json"))) if os.path.isdir(path) else [path])])
     of_loader, runs = [r for r in runs if r["set"] == "loader"], [r for r in runs if r["set"] != "loader"]
     on_gpu, on_host = [r for r in runs if "device" in r], [r for r in runs if "device" not in r]
     drawn = dict(pictures(on_host)) | {"gpu_" + name: picture for name, picture in pictures(on_gpu)}
     folder = given.pictures or given.out
-    shown_from = os.path.dirname(given.page) if given.page else given.out
+    shown_from = os.path.dirname(given.page[0]) if given.page else given.out
     where = os.path.relpath(folder, shown_from or ".") if folder else ""
     of_gpu = [name for name in drawn if name.startswith("gpu_")]
-    of = parts(on_host) | {"gpu": report_gpu.section(on_gpu, of_gpu, where)}
+    of = parts(on_host)
+    if on_gpu:
+        of |= {"gpu_answers": report_gpu.answers(on_gpu), "gpu": report_gpu.section(on_gpu, of_gpu, where)}
     if of_loader:
         of["data"] = report_loader.section(of_loader)
-        if not runs:
-            del of["gpu"]
     files = {}
     if given.out:
-        names = {"machine": "Machine", "targets": "Targets", "missing": "What is missing", "rules": "Rules",
-                 "gpu": "On a GPU", "data": "Data"}
+        names = {"answers": "Answers", "machine": "Machine", "targets": "Targets", "missing": "What is missing",
+                 "adamw": "AdamW, float", "recipes": "Other recipes", "growth": "Growth", "rules": "Rules",
+                 "gpu_answers": "Answers on a GPU", "gpu": "On a GPU", "data": "Data"}
         files[os.path.join(given.out, "report.md")] = "# Benchmarks\n\n" + "\n\n".join(
-            f"## {names.get(part, cases.what.get(part, part))}\n\n{text}" for part, text in of.items()) + "\n"
-    if given.page:
-        with open(given.page, encoding="utf-8") as text:
-            files[given.page] = filled(text.read(), of)
+            f"## {names[part]}\n\n{text}" for part, text in of.items() if text) + "\n"
+    for page in given.page:
+        with open(page, encoding="utf-8") as text:
+            files[page] = filled(text.read(), of)
     if folder:
         files |= {os.path.join(folder, name): picture for name, picture in drawn.items()}
     if given.check:

@@ -1,10 +1,9 @@
 """The part of the report with the measurements on GPUs."""
 
 import cases
-from tables import (limit, missing, percent, ratio, results, rules_table, seconds, shown, table, target, targets_table,
-                    time_of, timed, title)
+from tables import (answers_table, by_size, contestants_table, count, folded, limit, listed, medians_table, missing,
+                    percent, rate, ratio, results, rules_table, seconds, shown, table, target, targets_table, time_of, timed, title)
 
-nothing = "Nothing has been measured on a GPU yet."
 software = "a device in software"
 
 
@@ -13,19 +12,24 @@ def clocks(of):
 
 
 def machine(runs):
-    rows = []
+    rows, said = [], []
     for run in runs:
         d, smi = run["device"], run.get("gpu_at_start", {})
-        rows.append([run["file"], run["date"], f"{d['name']}, {d['multiprocessors']} multiprocessors, L2 "
-                     f"{d['l2_bytes'] / 2**20:.0f} MiB, {d['memory_bytes'] / 2**30:.0f} GiB",
-                     f"{smi.get('driver_version', '–')}, CUDA {d['cuda']}",
-                     f"{clocks(smi)}; {clocks(run.get('gpu_at_end', {}))}", run["machine"]["cpu"], run["revision"],
-                     f"`{run['command']}`"])
-    out = table(["file", "date", "GPU", "driver", "clocks at start; at end", "processor", "revision", "command"],
-                rows)
-    peers = {c: about for run in runs for c, about in run["contestants"].items()}
-    return out + "\n\n" + table(["contestant", "description", "compiler or version", "flags"], [
-        [c, about["name"], about["compiler"], f"`{about['flags']}`"] for c, about in peers.items()])
+        said.append(f"{d['name']}, {d['multiprocessors']} multiprocessors, L2 {d['l2_bytes'] / 2**20:.0f} MiB, "
+                    f"{d['memory_bytes'] / 2**30:.0f} GiB, driver {smi.get('driver_version', '–')}, CUDA {d['cuda']}; "
+                    f"processor {run['machine']['cpu']}")
+        rows.append([run["file"], run["date"][:16].replace("T", " "), clocks(smi), clocks(run.get("gpu_at_end", {})),
+                     run["revision"]])
+    files = table(["file", "time, UTC", "clock at the start", "at the end", "revision"], rows)
+    return "\n\n".join([listed(said), files, listed(f"`{run['command']}`" for run in runs), contestants_table(runs)])
+
+
+def answers(runs):
+    return answers_table(runs, [
+        ("GPT-2 124M, float", "gpt2", "adamw"), ("GPT-2 124M, complete fp16 recipe", "gpt2", "adamw_half_o2"),
+        ("Llama-2 7B, bfloat16, stochastic rounding", "llama2_7b", "adamw_bf16_sr"),
+        ("1000 tensors of 1024, clipped norm", "1000x1024", "adamw_clip")],
+        ["descent", "torch_fused", "torch_captured"], launches=["descent", "torch_fused"])
 
 
 def targets(runs):
@@ -68,54 +72,63 @@ def targets(runs):
     return targets_table(rows)
 
 
-def count(of, kind):
-    return str(of[kind]) if kind in of else "–"
-
-
-def recipe_table(runs, recipe):
-    rows = []
-    for result in results(runs):
-        ours = timed(result).get("descent")
-        for name, of in timed(result).items() if result["recipe"] == recipe else ():
+def samples_table(runs, recipe):
+    """Everything that was measured, case by case."""
+    parts = []
+    for case, result in by_size(runs, recipe):
+        ours, rows = timed(result).get("descent"), []
+        for name, of in timed(result).items():
             s = of["seconds"]
-            rows.append([title(result["case"]), f"{result['elements']:,}", str(result["sets"]), name,
-                         time_of(s["median"]), f"{time_of(s['q1'])} to {time_of(s['q3'])}",
+            grown = shown(of["grown_bytes"] / result["elements"] if result["elements"] >= 10**6 else None, 1)
+            rows.append([name, time_of(s["median"]), f"{time_of(s['q1'])} to {time_of(s['q3'])}",
                          time_of(of["host_seconds"]["median"]),
-                         count(of, "launches"), count(of, "synchronisations"),
-                         f"{result['step_bytes'] / s['median'] * 1e-9:.1f}"] +
-                        [shown(percent(result, of, kind)) for kind in ("copy", "triad", "four_three")] +
-                        ["" if name == "descent" or not ours else f"{seconds(of) / seconds(ours):.2f}",
-                         f"{of['extra_bytes'] / result['elements']:.1f}",
-                         shown(of["grown_bytes"] / result["elements"] if result["elements"] >= 10**6 else None, 1)])
-    return table(["case", "parameters", "sets", "contestant", "device, median", "quartiles", "host, median", "launches",
-                  "waits", "GB/s", "% of copy", "% of triad", "% of 4 reads, 3 writes", "time relative to descent",
-                  "bytes owned per parameter", "memory growth per parameter"], rows)
+                         f"{count(of, 'launches')}; {count(of, 'synchronisations')}",
+                         rate(result, s["median"]),
+                         " ".join(shown(percent(result, of, kind)) for kind in ("copy", "triad", "four_three")),
+                         "" if name == "descent" or not ours else f"{seconds(of) / seconds(ours):.2f}",
+                         f"{of['extra_bytes'] / result['elements']:.1f}; {grown}"])
+        sets = f"{result['sets']} set" + "s" * (result["sets"] != 1)
+        parts.append(f"**{case}**, {result['elements']:,} parameters, {sets}\n\n" + table(
+            ["contestant", "device", "quartiles", "host", "launches; waits", "GB/s", "% of copy, triad, 4 : 3",
+             "time / descent", "bytes owned; growth"], rows))
+    return "\n\n".join(parts)
 
 
 def ceilings_table(runs):
-    """The rates of the largest case of each run."""
-    rows = []
+    """The rates of the largest case of each run, from the lowest to the highest."""
+    rates, moved = {}, {}
     for run in runs:
         result = max((r for r in run["results"] if r["ceilings"]), key=lambda r: r["resident_bytes"], default=None)
         for name, of in result["ceilings"].items() if result else ():
             if "seconds" in of:
-                rows.append([run["file"], name, f"{of['step_bytes'] / 2**20:.0f} MiB", time_of(seconds(of)),
-                             f"{of['step_bytes'] / seconds(of) * 1e-9:.1f}"])
-    return table(["file", "kernel", "moved", "median", "GB/s"], rows)
+                rates.setdefault(name, []).append(of["step_bytes"] / seconds(of) * 1e-9)
+                moved[name] = f"{of['step_bytes'] / 2**20:.0f} MiB"
+    return table(["kernel", "moved", "runs", "GB/s"],
+                 [[name, moved[name], str(len(of)), f"{min(of):.0f} to {max(of):.0f}"] for name, of in rates.items()])
 
 
 def section(runs, pictures, folder):
-    if not runs:
-        return nothing
     parts = [f"### {heading}\n\n{text}" for heading, text in (
-        ("Targets on a GPU", targets(runs)), ("Which GPU", machine(runs)),
-        ("Memory bandwidth", ceilings_table(runs)))]
+        ("Targets on a GPU", targets(runs)), ("Memory bandwidth", ceilings_table(runs)))]
     if any(run["device"]["name"] == software for run in runs):
         parts.insert(0, f"Times of {software} are meaningless.")
-    parts += ["\n".join(f"![{name.removesuffix('.svg')}]({folder}/{name})" for name in pictures)] if pictures else []
-    recipes = list(dict.fromkeys(r["recipe"] for r in results(runs)))
+    recipes = list(dict.fromkeys(r["recipe"] for r in results(runs) if timed(r)))
+    def shows(some):
+        return ["\n".join(f"![{name.removesuffix('.svg').replace('_', ' ')}]({folder}/{name})"
+                          for name in pictures if some in name)] if any(some in name for name in pictures) else []
+    def all_figures(recipe):
+        return folded(f"All figures: {cases.what.get(recipe, recipe)}", samples_table(runs, recipe))
+    adamw = by_size(runs, "adamw")
+    others = [(f"{cases.what.get(recipe, recipe)}: {case}", r) for recipe in recipes
+              if recipe != "adamw" and not recipe.startswith("rule_") for case, r in by_size(runs, recipe)]
+    if adamw:
+        parts += ["### AdamW in float, on a GPU", *shows("benchmarks_adamw"), medians_table("case", adamw, True),
+                  all_figures("adamw")]
+    if others:
+        parts += ["### Other recipes, on a GPU", *shows("benchmarks_recipes"), medians_table("recipe", others, True)]
+        parts += [all_figures(recipe) for recipe in recipes if recipe != "adamw" and not recipe.startswith("rule_")]
     if any(recipe.startswith("rule_") for recipe in recipes):
-        parts.append(f"### Each element-wise rule, on a GPU\n\n{rules_table(runs)}")
-    for recipe in (r for r in recipes if not r.startswith("rule_")):
-        parts.append(f"### {cases.what.get(recipe, recipe)}, on a GPU\n\n{recipe_table(runs, recipe)}")
-    return "\n\n".join(parts + [f"### What is missing on a GPU\n\n{missing(runs)}"])
+        parts += ["### Each element-wise rule, on a GPU", *shows("benchmarks_rules"), rules_table(runs)]
+    parts += ["### Growth on a GPU", *shows("growth")] if shows("growth") else []
+    return "\n\n".join(parts + ["### Which GPU", machine(runs), "### What is missing on a GPU",
+                               folded("What was not measured, and why", missing(runs))])

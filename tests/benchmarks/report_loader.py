@@ -4,7 +4,7 @@
 
 import math
 
-from tables import seconds, table, target, targets_table, time_of, timed
+from tables import folded, seconds, table, target, targets_table, time_of, timed
 
 
 def results(runs):
@@ -17,16 +17,16 @@ def results(runs):
 
 
 def machine(runs):
-    rows = []
+    said = []
     for run in runs:
         m = run["machine"]
         loads = [r["load"] for r in run["results"]]
-        rows.append([run["file"], run["date"], f"{m['cpu']}, {m['cores']} cores, {m['memory_bytes'] / 2**30:.0f} GiB, "
-                     f"{m['system']}", f"{m['load_at_start']:.1f}; {min(loads):.1f} to {max(loads):.1f}",
-                     str(run["repetitions"]), run["revision"], f"`{run['command']}`"])
-    out = table(["file", "date", "machine", "load at start; after cases", "repetitions", "revision", "command"], rows)
+        said.append(f"- {run['file']}: {run['date'][:10]}, {m['cpu']}, {m['cores']} cores, "
+                    f"{m['memory_bytes'] / 2**30:.0f} GiB, {m['system']}; load {m['load_at_start']:.1f} at the start, "
+                    f"{min(loads):.1f} to {max(loads):.1f} after the cases; {run['repetitions']} repetitions, revision "
+                    f"{run['revision']}, `{run['command']}`")
     programs = {name: about for run in runs for name, about in run["contestants"].items()}
-    return out + "\n\n" + table(["program", "description", "compiler or version", "flags"], [
+    return "\n".join(said) + "\n\n" + table(["program", "description", "compiler or version", "flags"], [
         [name, about["name"], about["compiler"], f"`{about['flags']}`"] for name, about in programs.items()])
 
 
@@ -63,7 +63,28 @@ def case_table(result):
                      short(seconds(of["loop_0"]) / s["median"]) if "loop_0" in of and name != "loop_0" else "",
                      short(s["median"] / seconds(ours)) if ours and one["program"] == "torch" else ""])
     return table(["contestant", "workers", "epoch, median", "quartiles", "records/s"] + ["GB/s"] * moves +
-                 ["batch", "rate relative to loop", "time relative to descent, same workers"], rows)
+                 ["batch", "rate / loop", "time / descent"], rows)
+
+
+def sentence(text):
+    return text[0].upper() + text[1:]
+
+
+def batches_table(runs):
+    """The time of a batch of each contestant, with the fewest workers that it was measured with."""
+    rows, names = [], {}
+    for result in results(runs):
+        least = {}
+        for one in timed(result).values():
+            if titled(one) not in least or one["workers"] < least[titled(one)]["workers"]:
+                least[titled(one)] = one
+        names |= dict.fromkeys(least)
+        rows.append((sentence(result["what"]), -(-result["records"] // result["batch"]), least))
+    def each(of, batches):
+        return [time_of(seconds(of[name]) / batches) + " +" * (of[name]["workers"] > 0) if name in of else "–"
+                for name in names]
+    return table(["median time of a batch", *names], [[what, *each(of, batches)] for what, batches, of in rows]) + \
+        "\n\n+: with one worker; all others without workers."
 
 
 def missing(runs):
@@ -74,7 +95,6 @@ def missing(runs):
 
 
 def section(runs):
-    parts = [targets(runs), machine(runs)]
-    parts += [f"**{r['what'][0].upper()}{r['what'][1:]}**\n\n{case_table(r)}" for r in results(runs)
-              if timed(r)]
-    return "\n\n".join(filter(None, parts + [missing(runs)]))
+    parts = [targets(runs), batches_table(runs)]
+    parts += [folded(sentence(r["what"]), case_table(r)) for r in results(runs) if timed(r)]
+    return "\n\n".join(filter(None, parts + [machine(runs), missing(runs)]))

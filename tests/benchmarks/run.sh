@@ -8,9 +8,12 @@
 # By default, runs the default set, which takes at most 10 minutes on two cores. --quick: a few small cases, some
 # seconds. --all: each recipe on each case. --growth: cost against numbers of parameters, tensors, groups and policies.
 # --rules: each element-wise rule. --huge: 10^9 parameters, only the library. --loader: the data loader; see loader.py.
+case ${1-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 cd "$(dirname "$0")/../.." || exit 1
 command="sh tests/benchmarks/run.sh $*"
 set=default out= systems=omp torch=yes loader=
+own='--quick --loader --all --growth --rules --huge --out --systems --no-torch --help'
+passed='--cases --recipes --threads --seconds --least --most --per-turn --sample --sets --limit --patience --memory --note --file-bytes --repetitions --turns'
 left=$#
 while [ $left -gt 0 ]; do
   case $1 in
@@ -20,7 +23,12 @@ while [ $left -gt 0 ]; do
     --out) out=$2; shift; left=$((left - 1)) ;;
     --systems) systems=$2; shift; left=$((left - 1)) ;;
     --no-torch) torch=no ;;
-    -h | --help) sed -n '2,/^cd /s/^# //p' tests/benchmarks/run.sh; exit 0 ;;
+    -*)
+      case " $own $passed " in
+        *" ${1%%=*} "*) set -- "$@" "$1" ;;
+        # shellcheck disable=SC2086  # lists
+        *) python3 tests/nearest.py 'unknown option' "$1" $own $passed >&2; exit 2 ;;
+      esac ;;
     *) set -- "$@" "$1" ;;
   esac
   shift

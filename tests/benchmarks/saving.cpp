@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 // Times save_file() and load_file() beside dd and a hand-written loop that write, or read, as many bytes, in turns; dd
 // and the loop synchronize the file to the disk as save_file() does. Prints tables.
-//
-// usage: bench_saving FOLDER [--quick]
+#include "../../examples/parts/arguments.hpp"
+
 #include <descent/io/async_save.hpp>
 #include <descent/io/checkpoint.hpp>
 #include <descent/optimizer.hpp>
@@ -127,14 +127,25 @@ void measure(std::string const& folder, std::int64_t tensors, std::int64_t eleme
               1e3 * median(complete));
 }
 
-}  // namespace
+constexpr char const* help = R"(usage: bench_saving FOLDER [--quick]
 
-int main(int argc, char** argv) {
-  if (argc < 2) return std::fprintf(stderr, "usage: bench_saving FOLDER [--quick]\n"), 2;
-  std::string const folder = argv[1];
-  bool const quick = argc > 2 && std::string(argv[2]) == "--quick";
+Times save_file and load_file in the folder, in turns with dd and a hand-written loop of as many bytes.
+
+  --quick    only a small model, three times
+  --help     this text
+)";
+
+void run(std::vector<std::string> arguments) {
+  bool const quick = std::erase(arguments, "--quick") > 0;
+  std::string folder;
+  example::each_option(arguments, {}, {}, [&](std::string const& word) { folder = word; });
+  if (folder.empty()) example::fail("the folder is missing");
   measure(folder, 100, 1000, quick ? 3 : 15);
-  if (quick) return 0;
+  if (quick) return;
   measure(folder, 100, 100'000, 15);
   measure(folder, 20, 4'000'000, 7);
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return example::exit_code(argc, argv, help, run); }

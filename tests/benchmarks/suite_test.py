@@ -8,6 +8,10 @@ import subprocess
 import sys
 import tempfile
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 import peer
 
 here = os.path.dirname(os.path.abspath(__file__))
@@ -66,9 +70,10 @@ def reported(folder, results):
     check(ended.returncode == 0, f"report.py: {ended.stderr}")
     with open(page, encoding="utf-8") as text:
         now = text.read()
-    check("| one tensor of 40,003 | 40,003 | descent |" in now, "the table has a row")
+    check("| case | descent | loop | % of copy |" in now and "| one tensor of 40,003 | " in now, "medians have a row")
+    check("<details>" in now and "**one tensor of 40,003**, 40,003 parameters" in now, "all figures are folded below")
     check("Text stays." in now and "\nold\n" in now, "what is not in the results stays")
-    check("Nothing has been measured on a GPU yet." in now, "without results of a GPU the page says so")
+    check("<!-- benchmarks: gpu -->\n<!-- end -->" in now, "without results of a GPU its part stays as it is")
     picture = os.path.join(folder, "benchmarks_adamw.svg")
     check(os.path.exists(picture), "the picture is drawn")
     same = ("report.py", results, "--page", page, "--pictures", folder, "--check")
@@ -160,7 +165,7 @@ def on_gpu(folder):
     with open(page, encoding="utf-8") as text:
         now = text.read()
     check(ended.returncode == 0, f"report.py: {ended.stderr}")
-    check("| one tensor of 40,003 | 40,003 | 3 | descent |" in now and "| 7 | 2 |" in now, "the GPU's table has a row")
+    check("**one tensor of 40,003**, 40,003 parameters, 3 sets" in now and "| 7; 2 |" in now, "the table has a row")
     check("kept" in now and "off is refused" in now, "tables of the host stay, and who is refused is said")
     check("(gpu_benchmarks_adamw.svg)" in now or "(./gpu_benchmarks_adamw.svg)" in now, "the picture is shown")
 
@@ -193,7 +198,8 @@ def targets(folder):
         return {"case": case, "recipe": recipe, "elements": 10**8, "tensors": 1, "step_bytes": size, "checked": True,
                 "sets": 3, "batches": 1, "resident_bytes": 1, "ceilings": {"copy": {"step_bytes": 3e9} | timed(1e-3)},
                 "contestants": {name: timed(s) for name, s in contestants.items()}}
-    made_up = {"format": 1, "date": "", "set": "", "command": "", "threads": 1, "revision": "", "notes": [],
+    made_up = {"format": 1, "date": "", "set": "", "command": "", "threads": 1, "revision": "",
+               "notes": ["JAX does not take part: ."],
                "machine": {"cpu": ""}, "contestants": {}, "skipped": [],
                "device": {"name": "X", "multiprocessors": 1, "l2_bytes": 1, "memory_bytes": 1, "cuda": ""},
                "results": [result("flat_100000000", "adamw", 28e8, descent=1e-3),
@@ -208,6 +214,10 @@ def targets(folder):
                 "| at least 0.88 | one tensor of 100,000,000: 0.67 | no |", "| at least 2 | GPT-2 124M: 2.50 | yes |",
                 "| below 20 | 1000 tensors of 1024: 25.00 | no |", "| below 10 | one tensor of 100,000: 8.00 | yes |"):
         check(row in said, f"the targets say {row}")
+    with open(os.path.join(folder, "report.md"), encoding="utf-8") as text:
+        report = text.read()
+    check("| GPT-2 124M, complete fp16 recipe | 1 ms | 3 ms | 2.5 ms | 133 % |" in report, "the answers have a row")
+    check("- JAX does not take part (made_up.json)\n" in report, "a note without a reason is a sentence")
 
 
 def loaders(folder):

@@ -5,6 +5,7 @@
 # The Linux wheel is built for CUDA and loads CUDA's libraries when it is imported. Installing all of its dependencies
 # would take 4 GB. Libraries of the local CUDA Toolkit are linked into a folder, which LD_LIBRARY_PATH must name. Of the
 # others, only those that the import needs are installed.
+case ${1-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 folder=$1
 [ ! -f "$folder/ready" ] || exit 0
 say() { echo "PyTorch: $*"; }

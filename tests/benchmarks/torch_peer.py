@@ -11,6 +11,10 @@ import os
 import sys
 import tempfile
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 import torch
 
 import peer

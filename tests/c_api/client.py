@@ -8,6 +8,10 @@ import ctypes as c
 import math
 import sys
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 from descent_c import Options, Parameter, Rate, Read, Setting, Write, load
 
 lib = load(sys.argv[1])

@@ -279,7 +279,7 @@ TEST_CASE("a rank whose line comes when rank 0 is about to leave hears why, or t
   }
 }
 
-TEST_CASE("who waits too long names the rank that is behind: its device, or its host outside of meetings") {
+TEST_CASE("a rank that waits too long names the rank that is behind: its device, or its host outside collectives") {
   team t(4);
   t.set([](int r) { return r == 2 ? at(8, 2, 2) : at(9, 3, 2); });
   std::string const want = "rank 1 waited 2 s in collective 9 for rank 2; rank 2 has reached collective 8";
@@ -295,7 +295,7 @@ TEST_CASE("who waits too long names the rank that is behind: its device, or its 
         "rank 0 waited 1 s for rank 0; rank 0 has reached collective 4");
 }
 
-TEST_CASE("a rank that waits and does not know why says so: all as far, no line, or rank 0 has left") {
+TEST_CASE("a rank that waits without a known cause says so: all equally far, no connection, or rank 0 has left") {
   {
     team t(3);
     t.set([](int r) { return at(10 + r, 3, 2); });  // hosts may be ahead of a meeting
@@ -364,7 +364,7 @@ TEST_CASE("a rank whose signs of life stop does not answer, rank 0 neither") {
   }));
 }
 
-TEST_CASE("the end of rank 0 is told to all") {
+TEST_CASE("every rank reports the end of rank 0") {
   team t(4);
   t.ends(0);
   t.check_all_hear("rank 0 is gone");
@@ -593,7 +593,7 @@ TEST_CASE("a process that is killed is named to all others at once") {
   }
 }
 
-TEST_CASE("a process that is stopped is named when another has waited too long, and hears it when it goes on") {
+TEST_CASE("a process that is stopped is named when another has waited too long, and gets the error when it continues") {
   processes p(4, 4s);
   REQUIRE(p.are_here());
   REQUIRE(p.await_lines(3));

@@ -301,7 +301,7 @@ TEST_CASE("rendezvous: a deadline of any length is waited for") {
   CHECK(detail::time_limit(std::chrono::nanoseconds::max()).milliseconds() == 100);
 }
 
-TEST_CASE("by_file: one meeting after the other under one name, each with its own bytes") {
+TEST_CASE("by_file: several exchanges in turn under one name, each with its own bytes") {
   test::clock const still;
   folder const f;
   auto const errors = on_ranks(all_of(3), [&](int r) {
@@ -538,7 +538,7 @@ TEST_CASE("rendezvous: bad arguments are refused before anything is touched") {
   CHECK(tcp({}, 0, 1) == "");
 }
 
-TEST_CASE("by_tcp: every rank has rank 0's bytes, over IPv4 and IPv6, from names, whoever comes first") {
+TEST_CASE("by_tcp: every rank has rank 0's bytes, over IPv4 and IPv6, from names, in any order of arrival") {
   test::clock const still;
   for (std::string const address : {"127.0.0.1", "::1", "localhost"}) {
     if (address == "::1" && message<ds::comm_error>([] { detail::listen_at("test", "::1", 0, 1); }) != "") {
@@ -607,7 +607,7 @@ TEST_CASE("trap 40: bytes that come one at a time are all read, and nobody else 
   CHECK(id == id_of(2));
 }
 
-TEST_CASE("by_tcp and by_file go on after signals") {
+TEST_CASE("by_tcp and by_file continue after signals") {
   test::clock const still;
   struct sigaction act{}, before{};
   act.sa_handler = [](int) {};  // without SA_RESTART: calls end with EINTR
@@ -647,7 +647,7 @@ TEST_CASE("by_tcp and by_file go on after signals") {
   CHECK(running == 0);
 }
 
-TEST_CASE("trap 40: wrong token, size or rank, or a rank twice: turned away by name, and the wait goes on") {
+TEST_CASE("trap 40: wrong token, size or rank, or a rank twice: refused by name, and the wait continues") {
   test::clock const still;
   host h(3, "job", 10s, id_of(4));
   int const port = h.port();

@@ -259,7 +259,7 @@ TEST_CASE("a port of flat arrays to adamw and clip_norm differs by roundings, on
   });
 }
 
-TEST_CASE("a port of points: adam has the client's moments to the bit, the client's formula also the values") {
+TEST_CASE("a port of points: adam has the client's moments bit for bit, the client's formula also the values") {
   port_points(ds::adam{.lr = 1e-2f, .beta1 = beta1, .beta2 = beta2, .eps = eps, .bias_correction = false},
               [](points const& client, auto const& opt, std::vector<float> const& value) {
                 CHECK(same_bits(copy(opt.template state<0>("means")), client.m));

@@ -14,6 +14,10 @@ import sys
 import tempfile
 import types
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 root = pathlib.Path(sys.argv[1]).resolve()
 recipes = root / "docs/install"
 version = re.search(r" version: '([^']+)'", (root / "meson.build").read_text(encoding="utf-8"))[1]

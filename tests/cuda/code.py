@@ -8,6 +8,10 @@ import hashlib
 import re
 import sys
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 from kernels import demangled, machine_code, readable
 
 source, cubin, arch, version = sys.argv[1:5]

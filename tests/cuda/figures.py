@@ -15,6 +15,10 @@ The table names the compiler that it was recorded with."""
 import re
 import sys
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 import records
 from kernels import demangled, machine_code, ptx_code, ptxas_texts, readable, resources
 

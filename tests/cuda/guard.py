@@ -16,6 +16,10 @@ each update must have one; the same holds for measure_chunks."""
 import re
 import sys
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 from kernels import demangled, ptx_code, ptxas_texts, readable, resources
 
 # These run in one block, whatever the number of elements.

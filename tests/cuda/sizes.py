@@ -7,6 +7,10 @@ What one optimizer adds to a device program: kernels, and bytes of machine code 
 only reported. The table names the compiler that it was recorded with."""
 import sys
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 import records
 from figures import archs, compiler
 from kernels import demangled, machine_code, readable

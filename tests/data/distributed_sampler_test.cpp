@@ -83,7 +83,7 @@ TEST_CASE("whole: each rank draws from all examples, in another order than the o
   CHECK(orders.size() == 4);
 }
 
-TEST_CASE("consumed: what is left of an epoch is divided anew, also over other ranks, and nothing is seen twice") {
+TEST_CASE("consumed: the rest of an epoch is divided again, also over other ranks, and nothing is seen twice") {
   ds::distributed_sampler before{.size = 101, .ranks = 4, .seed = 9, .uneven = ds::uneven::drop};
   std::vector<std::int64_t> seen;
   for (before.rank = 0; before.rank < 4; ++before.rank) {

@@ -244,7 +244,7 @@ TEST_CASE("loader: runs of records in memory are those read one by one") {
 }
 
 TEST_CASE(
-    "loader: a run stopped anywhere goes on with the records that it would have seen, with other workers and ranks") {
+    "loader: a run stopped anywhere resumes with the records that it would have seen, with other workers and ranks") {
   telling const source{53};
   ds::batches const cut{.size = 7};
   std::vector<batches_told> want;
@@ -273,7 +273,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("loader: breaking out of a loop keeps what was delivered; seek and position_after go anywhere") {
+TEST_CASE("loader: breaking out of a loop keeps the position; seek and position_after reach any place") {
   for (int const threads : {0, 2}) {
     ds::loader loader{telling{20}, ds::batches{.size = 6}, ds::sequential{}, ds::workers{.threads = threads}};
     for (auto const& b : loader.epoch())
@@ -593,7 +593,7 @@ TEST_CASE("loader: a position is refused where records, batches, order or random
   CHECK(same.position() == ds::loader_position{1, 3});
 }
 
-TEST_CASE("loader: settings that cannot be are refused") {
+TEST_CASE("loader: impossible settings are refused") {
   telling const s{10};
   auto const refusal = [&](ds::workers const& w) {
     return message([&] { ds::loader{s, ds::batches{}, ds::sequential{}, w}; });
@@ -614,7 +614,7 @@ TEST_CASE("loader: settings that cannot be are refused") {
         "batches: rank must be in [0, 3), is 3");
 }
 
-TEST_CASE("loader: ranks share the data, or are told what differs") {
+TEST_CASE("loader: ranks share the data, or report what differs") {
   auto const on = [](int ranks, auto const& work) {
     ds::comm::threads world{ranks, std::chrono::seconds(60)};
     return ranks::on_ranks(world, work);
@@ -671,7 +671,7 @@ TEST_CASE("loader: ranks share the data, or are told what differs") {
   CHECK(why[0] == "ranks disagree about the data: a loader (rank 0); no loader: " + why[1] + " (rank 1)");
 }
 
-TEST_CASE("loader: ranks go on from one position, or all are told") {
+TEST_CASE("loader: ranks resume from one position, or all report what differs") {
   auto const resumed = [](auto const& seek) {
     ds::comm::threads world{2, std::chrono::seconds(60)};
     return ranks::on_ranks(world, [&](auto& comm) {

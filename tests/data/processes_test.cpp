@@ -363,7 +363,7 @@ TEST_CASE("processes: so many read at the same time, and threads beyond that wai
   for (pid_t const p : workers) CHECK(seen.count(p) == 3);
 }
 
-TEST_CASE("processes: one that ends by itself is named, and another one takes its place") {
+TEST_CASE("processes: one that exits is named, and another one takes its place") {
   guard const g;
   static shared_number leaving;
   static pid_t const owner = ::getpid();
@@ -427,7 +427,7 @@ TEST_CASE("processes: one that ends by itself is named, and another one takes it
   CHECK(*leaving == 0);
 }
 
-TEST_CASE("processes: without replacement the others go on, and when none is left each read says so") {
+TEST_CASE("processes: without replacement the others continue, and when none is left each read says so") {
   guard const g;
   auto const act = [](std::int64_t i) {
     if (i % 2 == 1) ::_exit(int(i));
@@ -689,7 +689,7 @@ TEST_CASE("processes: a source that has ended in a process has ended, also where
   }
 }
 
-TEST_CASE("processes: if the nursery is killed a loader says so, also if it leaves out records that fail") {
+TEST_CASE("processes: if the process that starts the workers is killed, a loader says so, also with on_error::skip") {
   guard const g;
   for (int const threads : {0, 2}) {
     auto const before = children_of(::getpid());
@@ -711,7 +711,7 @@ TEST_CASE("processes: if the nursery is killed a loader says so, also if it leav
   }
 }
 
-TEST_CASE("processes: if the nursery is killed all reads say so, and its workers end") {
+TEST_CASE("processes: if the process that starts the workers is killed, all reads say so and the workers end") {
   guard const g;
   for (int const threads : {1, 6}) {
     auto const before = children_of(::getpid());
@@ -915,7 +915,7 @@ TEST_CASE("processes: a source that writes anywhere harms its own process only")
   }
 }
 
-TEST_CASE("processes: what the program has not written yet is written once") {
+TEST_CASE("processes: unflushed output of the program is written once") {
   guard const g;
   other_process program([](int out) {
     ::dup2(out, 1);
@@ -932,7 +932,7 @@ TEST_CASE("processes: what the program has not written yet is written once") {
   CHECK(program.text() == "before record 0 record 1 record 2 after");
 }
 
-TEST_CASE("processes: what cannot be started is refused with a sentence, and nothing is left") {
+TEST_CASE("processes: a failed start is refused with a message, and nothing is left") {
   guard const g;
   auto const before = children_of(::getpid());
   auto const refusal = [](ds::processes const& of) { return message([&] { ds::in_processes{telling{3}, of}; }); };

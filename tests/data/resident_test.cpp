@@ -85,7 +85,7 @@ TEST_CASE("resident: batches are those of the loader, in each epoch, for each ra
       }
 }
 
-TEST_CASE("resident: what cannot be is refused, and a source's error names the record") {
+TEST_CASE("resident: impossible settings are refused, and a source's error names the record") {
   auto const numbers = counted(10);
   auto const source = source_of(numbers);
   CHECK(
@@ -105,7 +105,7 @@ TEST_CASE("resident: what cannot be is refused, and a source's error names the r
         "resident: record 7: bad");
 }
 
-TEST_CASE("resident: ranks share the data, or are told what differs, or why another one has none") {
+TEST_CASE("resident: ranks share the data, or report what differs, or why another rank has none") {
   auto const numbers = counted(24);
   auto const thrown = [&](auto const& cut, auto const& order, std::int64_t batch) {
     ds::comm::threads world{2, std::chrono::seconds(60)};

@@ -74,7 +74,7 @@ template <ds::field_label Name = "n", class S> std::vector<int> all_of(S const& 
 
 }  // namespace
 
-TEST_CASE("sources: records in memory have the elements of each column, and several at once are each by itself") {
+TEST_CASE("sources: records in memory have the elements of each column, read one by one or several at once") {
   std::vector<float> const x{0, 1, 2, 3, 4, 5, 6, 7};
   std::array<std::int8_t, 4> const y{-1, -2, -3, -4};
   ds::in_memory const s{ds::column{ds::field<"x", float>{2, 1}, x}, ds::column{ds::field<"y", std::int8_t>{}, y}};
@@ -203,7 +203,7 @@ TEST_CASE("sources: sums and products of sizes have limits, and none of them ove
         "281474976710656");
 }
 
-TEST_CASE("sources: what cannot be is refused with what it is") {
+TEST_CASE("sources: impossible arguments are refused with their values") {
   CHECK(message([] {
           ds::column{ds::field<"n", int>{}, std::span(reinterpret_cast<int const*>(std::uintptr_t{64}), 3)};
         }) == "column: the memory of n is not host memory: there is none at 0x40; for device memory use the backend "

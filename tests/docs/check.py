@@ -19,6 +19,10 @@ import tempfile
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 kept = sys.argv[2] if sys.argv[1] == "--in" else None
 root, *compiler = sys.argv[3 if kept else 1:]
 sys.path.insert(0, os.path.join(root, "tests"))

@@ -94,6 +94,7 @@ class Header:
                 item, at = self.declaration(begin, owner, above, line)
                 last, ended, doc, fresh = item if public else None, at, "", False
                 items += [last] if last else []
+        items += [Item("text", [], "", [doc], self.text.count("\n", 0, at) + 1)] if doc else []
         return united(items)
 
     def extent(self, begin):

@@ -10,6 +10,10 @@ import re
 import sys
 import urllib.parse
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 root = pathlib.Path(sys.argv[1]).resolve()
 pages = [root / "README.md", *sorted(root.glob("docs/**/*.md")), *sorted(root.glob("examples/**/*.md"))]
 
@@ -25,9 +29,10 @@ def prose(page):
 
 
 def anchors(page):
-    """The names of the headings: lower case, without punctuation, spaces as hyphens, repeated ones numbered."""
+    """The names of the headings: lower case, without punctuation, spaces as hyphens, repeated ones numbered. And the ids."""
     seen = {}
     for _, line in prose(page):
+        yield from re.findall(r'<a id="([^"]+)">', line)
         if title := re.match(r"#+ +(.*?)[ #]*$", line):
             text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", title[1]).replace("`", "")
             name = re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")

@@ -10,6 +10,10 @@ import subprocess
 import sys
 import tempfile
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 page, name, program, *pictures = sys.argv[1:]
 with open(page, encoding="utf-8") as text:
     quoted = re.search(rf"<!-- output: {re.escape(name)} -->\n```\n(.*?)```\n", text.read(), re.DOTALL)

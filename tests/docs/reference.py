@@ -4,7 +4,7 @@
 """The API reference, from the `///` comments of the public headers: all of include/descent except engine/,
 optimizer/ and the folders detail/.
 
-usage: reference.py project-root             fails if a public name has no comment
+usage: reference.py project-root             fails if a public name has no comment, or if a header is left out
        reference.py project-root folder      writes the reference as HTML, starting at folder/index.html
 
 A name has a comment above it or a ///< behind it, or it shares the comment above a run of declarations without an empty
@@ -12,14 +12,17 @@ line in between. A field may instead appear in backticks in the comment of its c
 all classes, such as a rule's update(), need no comment.
 
 Doxygen 1.9.4 (Debian's) was tried first and fails on these headers: its pages drop the requires clause of a function
-that is no template, give the comment above a run of declarations to the first one only, merge the comments of 25 files
-into one text about the namespace, and omit what optimizer inherits from optimizer/. It makes 650 pages with an entry per
-field, where one line of the declaration as written says the same.
-"""
+that is no template, give the comment above a run of declarations to the first one only, merge the comments of 25
+files into one text about the namespace, and omit what optimizer inherits from optimizer/. It makes 650 pages with an
+entry per field, where one line of the declaration as written says the same."""
 import html
 import os
 import re
 import sys
+
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
 
 from declarations import Header
 
@@ -31,7 +34,10 @@ roles = {
     "policies": ("Policies", "Options of an optimizer; each enables one feature."),
     "backends": ("Backends", "Where the memory is and what runs the loops."),
     "ranks": ("Ranks", "Policies for several ranks: data parallelism, and models that are divided."),
-    "training": ("Training", "Shared loss scales, large batches, the sampler for ranks, the learning-rate finder."),
+    "training": ("Training", "Shared loss scales, large batches, ranks that rarely meet, the learning-rate finder."),
+    "data": ("Data", "Sources, orders, the loader with its workers, data that stay on the device, the sampler for ranks."),
+    "io": ("Files", "Checkpoints, saved at once or by a thread, and safetensors files."),
+    "adapters": ("Adapters", "Parameters from tensors of other libraries."),
     "comm": ("Communicators", "Ranks as threads or as processes over MPI or NCCL, and how they find each other."),
     "matrices": ("Matrices", "Matrix products for the rules for matrices, on the host and on a device."),
     "minimizers": ("Minimizers", "Algorithms that evaluate the loss themselves."),
@@ -132,26 +138,34 @@ def write(out, name, title, body):
                    f"<h1>{title}</h1>\n{body}</html>\n")
 
 
-def write_all(headers, out):
-    os.makedirs(out, exist_ok=True)
+def left_out(headers, texts):
+    """The headers of which no page has a section. A header without comments and names has none: it only includes."""
+    for header in headers:
+        if (header.items or header.comment) and not any(f"&lt;descent/{header.path}&gt;" in text for text in texts):
+            yield f"include/descent/{header.path}: no page of the reference has this header: add its folder to `roles`"
+
+
+def pages(headers):
+    """File name, title and body of each page, index.html first."""
     folders = {folder: [h for h in headers if os.path.dirname(h.path) == folder] for folder in roles}
     named = {folder: [item for header in folders[folder] for item in header.items
                       if item.kind not in ("text", "made") and item.above[0]] for folder in roles}
     links = {item.names[0]: f"<a href='{name_of(folder)}#{item.names[0]}'>{item.names[0]}</a>"
              for folder in roles for item in named[folder]}
     index = "<p>What the public headers declare, by folder of <code>include/descent</code>.\n"
+    out = {}
     for folder, (title, role) in roles.items():
         body, rows = f"<p>{role}\n", {}
         for header in folders[folder]:
             if header.items or header.comment:
                 body += f"<h2><code>&lt;descent/{header.path}&gt;</code></h2>\n{prose(header.comment, links)}"
                 body += entries(header.items, links)
-        write(out, name_of(folder), title, body)
+        out[name_of(folder)] = title, body
         for item in named[folder]:
             rows.setdefault(item.names[0], prose(summary(item.above[0]), {})[3:])
         index += f"<h2><a href='{name_of(folder)}'>{title}</a></h2>\n<p>{role}\n<table>\n" + "".join(
             f"<tr><td><code>{links[name]}</code><td>{text}" for name, text in rows.items()) + "</table>\n"
-    write(out, "index.html", "API reference", index)
+    return {"index.html": ("API reference", index)} | out
 
 
 def inherited(item, inside):
@@ -169,8 +183,11 @@ inside = {item.names[0]: item for path in paths if path.startswith("optimizer/")
 for header in headers:
     for item in header.items:
         item.parts += inherited(item, inside)
+written = pages(headers)
 if len(sys.argv) > 2:
-    write_all(headers, sys.argv[2])
+    os.makedirs(sys.argv[2], exist_ok=True)
+    for name, page in written.items():
+        write(sys.argv[2], name, *page)
     sys.exit()
 spaces = [item for header in headers for item in header.items if item.kind == "namespace"]
 spaces += [item for space in spaces for item in space.parts if item.kind == "namespace"]
@@ -178,4 +195,6 @@ spaces = {space.names[0] for space in spaces if space.above[0]}
 lacks = [f"include/descent/{h.path}:{line}: {name} has no comment"
          for h in headers for line, name in lacking(h.items, spaces)]
 print(f"{len(headers)} headers, {len(lacks)} names without a comment", *lacks, sep="\n")
+lacks += (missing := [*left_out(headers, [body for _, body in written.values()])])
+print(*missing, sep="\n", end="\n" if missing else "")
 sys.exit(bool(lacks) or len(headers) < 100)

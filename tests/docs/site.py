@@ -6,10 +6,10 @@
 usage: site.py project-root folder     writes folder/index.html; folder.venv gets MkDocs from PyPI at the first run
 
 The pages are README.md and all Markdown of docs/ and examples/, where they are in the project. A source file that a
-page links to becomes a page with its code. The API reference is that of reference.py. The menus follow
-docs/index.md and docs/learn/README.md. Nothing is loaded from the network, and a browser needs no server:
-folder/index.html can be opened as a file. A link or an anchor that does not exist in the result is an error, and so is a
-search that does not find what it must find. Without PyPI the exit status is 77.
+page links to becomes a page with its code. The API reference is that of reference.py. The menus follow docs/index.md
+and docs/learn/README.md. Nothing is loaded from the network, and a browser needs no server: folder/index.html can be
+opened as a file. A link or an anchor that does not exist in the result is an error, and so is a search that does not
+find what it must find. Without PyPI the exit status is 77.
 
 MkDocs' own theme needs 15 packages (8 seconds to install), Material for MkDocs 28. Python-Markdown differs from what
 GitHub renders; `adapted` has the differences that occur here."""
@@ -27,9 +27,23 @@ import time
 import urllib.parse
 import venv
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 requirements = ["mkdocs==1.6.1", "pygments==2.21.0"]
-must_find = {"adamw": "docs/optimizers.html#adamw", "loss scale": "docs/mixed_precision.html#loss-scale",
-             "YellowFin": "docs/optimizers.html#yellowfin", "clip_norm": "reference/policies.html#clip_norm"}
+must_find = {"adamw": "docs/optimizers/adam.html#adamw", "loss scale": "docs/mixed_precision.html#loss-scale",
+             "YellowFin": "docs/optimizers/no_rate.html#yellowfin", "clip_norm": "reference/policies.html#clip_norm"}
+# Words that readers search for and that an entry lacks: the title of a page or a section, or a name of the reference.
+also = {"Mixed precision": "fp16 float16 bf16 amp apex autocast", "half": "fp16 float16", "bfloat16": "bf16",
+        "ema": "exponential moving average evaluation polyak", "swa": "stochastic weight averaging evaluation",
+        "A policy of your own": "custom", "accumulate": "micro-batches", "clip_norm": "gradient clipping clip_grad_norm",
+        "Data parallelism": "ddp multi-gpu distributed zero fsdp horovod", "replicated": "ddp", "sharded": "zero fsdp",
+        "When ranks fail": "hang hangs timeout deadlock", "Overlap": "ddp buckets", "CUDA graph capture": "cudaGraph",
+        "Checkpoints": "save load resume restart", "Performance": "fast speed benchmarks"}
+asked = {"cautious": "cautious_decay", "fp16": "Mixed precision", "float16": "half", "ema evaluation": "ema",
+         "own policy": "A policy of your own", "custom policy": "A policy of your own", "ddp": "Data parallelism",
+         "job hangs": "When ranks fail", "how do I freeze": "Other settings during the run", "csv": "csv_numbers"}
 languages = {".cu": "cuda", ".cuh": "cuda", ".hpp": "c++", ".cpp": "c++", ".h": "c", ".py": "python", ".sh": "sh",
              ".build": "meson", ".js": "js", ".css": "css", ".html": "html"}
 as_they_are = {".html", ".svg", ".png", ".csv", ".json", ".jsonl"}
@@ -65,7 +79,7 @@ class Pages:
     """The Markdown that MkDocs gets, in the folder `to`."""
 
     def __init__(self, root, to):
-        self.root, self.to, self.sources = root, to, set()
+        self.root, self.to, self.sources, self.wrong = root, to, set(), []
         pages = [root / "README.md", *root.glob("docs/**/*.md"), *root.glob("examples/**/*.md")]
         self.documents = sorted(page.relative_to(root) for page in pages)
         for page in self.documents:
@@ -75,6 +89,8 @@ class Pages:
             for path in self.sources - done:
                 done.add(path)
                 self.write_source(path)
+        if self.wrong:
+            sys.exit("\n".join(["site.py: links to what is not there:", *self.wrong]))
 
     def write(self, path, text):
         path = self.to / path
@@ -87,6 +103,9 @@ class Pages:
             return link
         path, mark, anchor = link.partition("#")
         target = pathlib.Path(os.path.relpath((self.root / page).parent / urllib.parse.unquote(path), self.root))
+        if not (self.root / target).exists():
+            self.wrong.append(f"{page}: {link}")
+            return link
         if target.suffix == ".md":
             return link
         if (self.root / target).is_dir():
@@ -132,6 +151,27 @@ class Pages:
         line = re.sub(r'((?:href|src)=")([^"]+)', lambda m: m[1] + self.link(page, m[2]), line)
         return re.sub(r"\0(\d+)\0", lambda m: code[int(m[1])], line)
 
+    def write_reference(self):
+        """A page for each of reference.py, with a heading for each header and a mark where its text is to stand. Returns
+        the menu of these pages, and the parts of each: the text above the first heading, then those below headings."""
+        folder = self.to / "reference"
+        made = subprocess.run([sys.executable, self.root / "tests/docs/reference.py", self.root, folder], check=False)
+        if made.returncode:
+            sys.exit("site.py: reference.py could not write the API reference")
+        menu, parts = [], {}
+        for path in sorted(folder.glob("*.html"), key=lambda path: (path.stem != "index", path.stem)):
+            text = path.read_text(encoding="utf-8")
+            title, body = re.search(r"<h1>(.*?)</h1>\n(.*)</html>", text, re.S).groups()
+            first, *rest = re.split(r"^<h2>(.*?)</h2>\n", body, flags=re.M)
+            names = [re.sub(r"<[^>]*>|&lt;[^<]*/|&gt;", "", heading) for heading in rest[::2]]
+            parts[f"reference/{path.name}"] = [first, *(
+                f"<p>{heading}</p>\n{text}" for heading, text in zip(rest[::2], rest[1::2]))]
+            marks = [f"# {title}\n\nREFERENCE0", *(f"## {name}\n\nREFERENCE{i}" for i, name in enumerate(names, 1))]
+            self.write(f"reference/{path.stem}.md", "\n\n".join(marks) + "\n")
+            menu.append({title if path.stem != "index" else "All names": f"reference/{path.stem}.md"})
+            path.unlink()
+        return menu, parts
+
     def write_source(self, path):
         whole = self.root / path
         if whole.is_dir():
@@ -153,6 +193,7 @@ class Pages:
                 if path not in seen and path.startswith(within) and pathlib.Path(path) in self.documents:
                     seen.add(path)
                     yield {title[0].upper() + title[1:]: path}
+                    yield from entries(path, read(path), path.removesuffix(".md") + "/")  # an index and its folder
 
         def read(path):
             return (self.root / path).read_text(encoding="utf-8")
@@ -219,15 +260,28 @@ def github_name(text, _):
     return re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
 
 
+def insert(site, reference):
+    """The texts of the API reference, at their marks."""
+    for location, parts in reference.items():
+        path = site / location
+        text = path.read_text(encoding="utf-8")
+        path.write_text(re.sub(r"<p>REFERENCE(\d+)</p>", lambda mark: parts[int(mark[1])], text), encoding="utf-8")
+
+
 def give_sizes(site):
-    """Width and height for each picture, so that a page does not move below an anchor while they load."""
+    """Width and height for each picture, so that a page does not move below an anchor while they load. A width that is
+    given stays."""
     for path in site.rglob("*.html"):
         text = path.read_text(encoding="utf-8")
 
         def sized(image, page=path):
             picture = page.parent / urllib.parse.unquote(image[2])
             box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', picture.read_text(encoding="utf-8")[:1000])
-            return f'{image[1]}{image[2]}" width="{box[1]}" height="{box[2]}"' if box else image[0]
+            if not box:
+                return image[0]
+            if given := re.search(r' width="(\d+)"', image[1]):
+                return f'{image[1]}{image[2]}" height="{float(given[1]) * float(box[2]) / float(box[1]):.0f}"'
+            return f'{image[1]}{image[2]}" width="{box[1]}" height="{box[2]}"'
         with_sizes = re.sub(r'(<img [^>]*src=")([^":]+\.svg)"', sized, text) if path.name != "lab.html" else text
         if with_sizes != text:
             path.write_text(with_sizes, encoding="utf-8")
@@ -253,20 +307,9 @@ document.addEventListener('DOMContentLoaded', function () {
     return (at ? '\\u2026 ' : '') + text.slice(at, at + 240) + (at + 240 < text.length ? ' \\u2026' : '');
   }
   function search() {
-    var words = lunr.tokenizer(input.value).map(String).filter(Boolean);
     list.replaceChildren();
-    if (!words.length || input.value.length < 2) return;
-    var found = index.query(function (query) {
-      words.forEach(function (word) {
-        query.term(word, {boost: 10, presence: lunr.Query.presence.REQUIRED, usePipeline: true,
-          wildcard: lunr.Query.wildcard.NONE});
-      });
-    });
-    if (!found.length) found = index.query(function (query) {
-      words.forEach(function (word) {
-        query.term(word, {wildcard: lunr.Query.wildcard.TRAILING, usePipeline: false});
-      });
-    });
+    if (input.value.trim().length < 2) return;
+    var found = find(index, input.value), words = lunr.tokenizer(input.value).map(String);
     if (!found.length) node('p', list.dataset.noResultsText || 'No results found', list);
     found.slice(0, 40).forEach(function (one) {
       var page = pages[one.ref], article = node('article', '', list), title = node('h3', '', article);
@@ -289,17 +332,46 @@ document.addEventListener('DOMContentLoaded', function () {
   input.addEventListener('focus', start);
 });
 """
+# The index, in which a name with underscores is found by its words, too; and a search: entries with all words that are
+# not as common as "how" and "of", else entries in which a word begins with one of them.
 build_index = """function build_index(pages) {
   lunr.tokenizer.separator = /[^\\w.]+|\\.(?!\\d)/;
   return lunr(function () {
-    this.ref('location'), this.field('title', {boost: 10}), this.field('text');
+    this.pipeline.remove(lunr.stopWordFilter);
+    this.tokenizer = function (text, metadata) {
+      var all = [];
+      lunr.tokenizer(text, metadata).forEach(function (token) {
+        all.push(token);
+        var parts = String(token).split('_').filter(Boolean);
+        if (parts.length > 1) parts.forEach(function (part) { all.push(token.clone(function () { return part; })); });
+      });
+      return all;
+    };
+    this.ref('location'), this.field('title', {boost: 10}), this.field('also', {boost: 8}), this.field('text');
     pages.forEach(function (page) { this.add(page); }, this);
+  });
+}
+function find(index, input) {
+  var words = lunr.tokenizer(input).map(String).filter(Boolean);
+  var rare = words.filter(function (word) { return lunr.stopWordFilter(new lunr.Token(word)); });
+  if (!words.length) return [];
+  var found = index.query(function (query) {
+    words.forEach(function (word) {
+      var needed = !rare.length || rare.indexOf(word) >= 0;
+      query.term(word, {boost: 10, usePipeline: true, wildcard: lunr.Query.wildcard.NONE,
+        presence: needed ? lunr.Query.presence.REQUIRED : lunr.Query.presence.OPTIONAL});
+    });
+  });
+  return found.length ? found : index.query(function (query) {
+    (rare.length ? rare : words).forEach(function (word) {
+      query.term(word, {wildcard: lunr.Query.wildcard.TRAILING, usePipeline: false});
+    });
   });
 }
 """
 
 
-def write_search(site):
+def write_search(site, reference):
     """MkDocs' index without the pages of source files and with the reference's entries, and the script that uses it."""
     with open(site / "search/search_index.json", encoding="utf-8") as file:
         pages = json.load(file)["docs"]
@@ -308,10 +380,12 @@ def write_search(site):
     titles = {page["location"]: page["title"] for page in pages if "#" not in page["location"]}
     for page in pages:
         page["of"] = titles.get(page["location"].partition("#")[0], "") if "#" in page["location"] else ""
-    for path in sorted((site / "reference").glob("*.html")):
-        for name, text in Reader(path.read_text(encoding="utf-8")).entries:
-            location = f"reference/{path.name}#{name}"
-            pages.append({"location": location, "title": name, "text": " ".join(text.split()), "of": "API reference"})
+    for location, parts in sorted(reference.items()):
+        for name, text in Reader("".join(parts)).entries:
+            pages.append({"location": f"{location}#{name}", "title": name, "text": " ".join(text.split()),
+                          "of": "API reference"})
+    for page in pages:
+        page["also"] = also.get(page["title"], "")
     for name in ("search_index.json", "worker.js"):
         (site / "search" / name).unlink()
     script = f"var search_pages = {json.dumps(pages, ensure_ascii=False)};\n{build_index}"
@@ -321,19 +395,29 @@ def write_search(site):
 
 
 def unfound(site, pages):
-    """What the search must find and does not: with node by the page's own index, else by looking into the pages."""
-    node = shutil.which("node")
-    for words, expected in must_find.items():
-        if node:
-            script = (f"const fs = require('fs'), lunr = require({json.dumps(str(site / 'search/lunr.js'))});"
-                      f"eval(fs.readFileSync({json.dumps(str(site / 'search/search_index.js'))}, 'utf8') + "
-                      f"';globalThis.found = build_index(search_pages).search({json.dumps(words)})');"
-                      "console.log(found.slice(0, 10).map(x => x.ref).join(' '))")
-            found = subprocess.run([node, "-e", script], capture_output=True, text=True, check=True).stdout.split()
-        else:
-            found = [page["location"] for page in pages if words.lower() in (page["title"] + page["text"]).lower()]
-        if expected not in found:
-            yield f"searching {words} does not find {expected} but {' '.join(found)}"
+    """What the search must find among the first ten and does not: with node by the page's own index, else by looking
+    into the pages."""
+    node, titles = shutil.which("node"), {page["location"]: page["title"] for page in pages}
+    for title in also.keys() - set(titles.values()):
+        yield f"there is no page, section or name {title}, whose words `also` has"
+    queries = [*((words, location, None) for words, location in must_find.items()),
+               *((words, None, title) for words, title in asked.items())]
+    script = (f"const fs = require('fs'), lunr = require({json.dumps(str(site / 'search/lunr.js'))});"
+              f"eval(fs.readFileSync({json.dumps(str(site / 'search/search_index.js'))}, 'utf8') + "
+              "';globalThis.index = build_index(search_pages), globalThis.find = find');"
+              f"for (const words of {json.dumps([query[0] for query in queries])})"
+              " console.log(find(index, words).slice(0, 10).map(x => x.ref).join(' '))")
+    if node:
+        run = subprocess.run([node, "-e", script], capture_output=True, text=True, check=False)
+        if run.returncode:
+            yield f"the search fails in node: {run.stderr.strip()}"
+            return
+        lines = run.stdout.split("\n")
+    for i, (words, location, title) in enumerate(queries):
+        found = lines[i].split() if node else [page["location"] for page in pages if all(
+            word in (page["title"] + page["text"] + page["also"]).lower() for word in words.lower().split())]
+        if not (location in found or title in [titles[ref] for ref in found]):
+            yield f"searching {words} does not find {location or title} but {' '.join(found)}"
 
 
 style = """
@@ -343,6 +427,12 @@ code { overflow-wrap: anywhere; }
 td code { overflow-wrap: normal; }
 .bs-sidebar:not(:has(li)) { display: none; }
 table { display: block; overflow-x: auto; max-width: 100%; }
+.table { font-size: .92em; }
+.table > :not(caption) > * > * { padding: .3rem .5rem; }
+pre.formula { background: none; }
+.l4, .l5 { margin-left: 1.5em; }
+#mkdocs-search-results h3 { font-size: 1.25rem; margin: 1rem 0 0; }
+.l3 h3, .l4 h4 { margin-top: 1.4em; }
 img { max-width: 100%; height: auto; background: #fff; border-radius: 6px; }
 details { border: 1px solid var(--bs-border-color); border-radius: 6px; padding: .4em 1em; margin: 1em 0; }
 summary { cursor: pointer; font-weight: 600; }
@@ -363,15 +453,13 @@ def build(root, site):
 
     from mkdocs.commands.build import build as build_pages
     from mkdocs.config import load_config
+    from mkdocs.exceptions import Abort
     from pygments.formatters import HtmlFormatter
 
     with tempfile.TemporaryDirectory() as folder:
         staged = pathlib.Path(folder) / "pages"
         pages = Pages(root, staged)
-        subprocess.run([sys.executable, root / "tests/docs/reference.py", root, staged / "reference"], check=True)
-        for path in (staged / "reference").glob("*.html"):
-            text = path.read_text(encoding="utf-8")
-            path.write_text(text.replace("<nav>", "<nav><a href='../index.html'>descent</a> ", 1), encoding="utf-8")
+        menu, reference = pages.write_reference()
         light, dark = (HtmlFormatter(style=name).get_style_defs(f"[data-bs-theme={theme}] .codehilite")
                        for name, theme in (("default", "light"), ("github-dark", "dark")))
         colours = re.sub(r"^.*(background|line-height|linenos|\.hll).*$", "", light + "\n" + dark, flags=re.M)
@@ -383,28 +471,42 @@ def build(root, site):
             site_name="descent", use_directory_urls=False, strict=True, extra_css=["site.css"],
             theme={"name": "mkdocs", "highlightjs": False, "color_mode": "auto", "user_color_mode_toggle": True,
                    "navigation_depth": 3},
-            nav=pages.menus("reference/index.html", "docs/learn/lab.html"),
+            nav=pages.menus(menu, "docs/learn/lab.html"),
             not_in_nav="*", plugins=["search"],
             validation={"nav": {"not_found": "ignore"}, "links": {"anchors": "warn", "unrecognized_links": "warn"}},
             markdown_extensions=["tables", "fenced_code", "md_in_html", "sane_lists",
                                  {"codehilite": {"guess_lang": False}},
                                  {"toc": {"slugify": github_name, "toc_depth": "2-3"}}])
         logging.basicConfig(level=logging.WARNING, format="%(message)s")
-        build_pages(config)
+        try:
+            build_pages(config)
+        except Abort as error:
+            sys.exit(f"site.py: MkDocs does not accept the pages, for the reasons above. {error}")
+    insert(site, reference)
     give_sizes(site)
-    found = write_search(site)
+    found = write_search(site, reference)
     colours = site / "js/darkmode.js"  # expects the style sheets of highlight.js
     colours.write_text(re.sub(r"^.*hljs.*\n", "", colours.read_text(encoding="utf-8"), flags=re.M), encoding="utf-8")
     return [*wrong_links(site), *unfound(site, found)]
 
 
 def main():
+    if len(sys.argv) < 3:
+        sys.exit("usage: site.py project-root folder")
     root, site = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
-    if sys.argv[3:] != ["inside"]:
-        python = python_with_mkdocs(site.with_name(site.name + ".venv"))
-        sys.exit(subprocess.run([python, __file__, root, site, "inside"], check=False).returncode)
-    start = time.perf_counter()
-    problems = build(root, site)
+    for name in ("README.md", "docs/index.md", "docs/learn/README.md", "include/descent"):
+        if not (root / name).exists():
+            sys.exit(f"site.py: {root} is not the folder of the project: it has no {name}")
+    try:
+        if sys.argv[3:] != ["inside"]:
+            with tempfile.TemporaryDirectory() as folder:
+                Pages(root, pathlib.Path(folder))  # reports what is wrong with the pages before anything is installed
+            python = python_with_mkdocs(site.with_name(site.name + ".venv"))
+            sys.exit(subprocess.run([python, __file__, root, site, "inside"], check=False).returncode)
+        start = time.perf_counter()
+        problems = build(root, site)
+    except OSError as error:
+        sys.exit(f"site.py: {error}")
     print(f"{site / 'index.html'}: {time.perf_counter() - start:.0f} s, {len(problems)} problems", *problems, sep="\n")
     sys.exit(bool(problems))
 

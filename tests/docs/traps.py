@@ -10,6 +10,10 @@ import os
 import re
 import sys
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 root = sys.argv[1]
 page = os.path.join(root, "docs/design/traps.md")
 texts, problems, named = {}, [], 0

@@ -346,7 +346,7 @@ TEST_CASE("sums over a tensor reach the terms in order, and a frozen tensor's me
   CHECK(first.calls == 3);
 }
 
-TEST_CASE("sums over the model go on in the memory of a frozen group, which they do not belong to") {
+TEST_CASE("sums over the model continue in the memory of a frozen group, to which they do not belong") {
   using rule = counting<ds::scope::model>;
   using plan_type = plan<float, double, rule>;
   rule::memory memory;

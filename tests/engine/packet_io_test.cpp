@@ -246,7 +246,7 @@ TEST_CASE("single elements go through the same functions") {
   CHECK(widen<float>(out[1]) == 7);
 }
 
-TEST_CASE("a value and its remainder are the float to the bit, the value its nearest; not a number stays that") {
+TEST_CASE("a value and its remainder are the float, bit for bit, the value its nearest; NaN stays NaN") {
   auto const check = []<class Real>(std::type_identity<Real>) {
     if (lanes<Real> == 8 && !has_lanes()) return;
     int wrong = 0;

@@ -178,7 +178,7 @@ TEST_CASE("a schedule that leaves the range of its field skips the update and na
   CHECK(precise.report().applied);
 }
 
-TEST_CASE("what a rule or a policy computes is judged, too, and what is finite in double goes on in double") {
+TEST_CASE("what a rule or a policy computes is checked, too, and what is finite in double stays in double") {
   stops<float>("the terms of group 0 are not finite in float at update 3: number 1 is inf", nothing_else,
                overflowing{});
   problem<double> p(sizes);
@@ -301,8 +301,7 @@ TEST_CASE("weights and loss scales have an inverse in the type of the arithmetic
   CHECK(sums.report().step == 1);
 }
 
-TEST_CASE(
-    "sums over nothing may be 0 / 0: a tensor without elements, or none of whose rows are selected, is left alone") {
+TEST_CASE("sums over nothing may be 0 / 0: a tensor without elements or selected rows does not change") {
   problem<float> p(sizes);  // the second one is empty
   p.set_gradients(1);
   ds::optimizer opt{p.parameters(), ds::adafactor{}, ds::masked_rows{}};

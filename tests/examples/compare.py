@@ -12,6 +12,10 @@ import subprocess
 import sys
 import tempfile
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 root, program = sys.argv[1:]
 pictures = os.path.join(root, "docs/pictures")
 runs = os.path.join(pictures, "comparison.csv")

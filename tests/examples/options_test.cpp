@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "../../examples/parts/options.hpp"
 
+#include "../../examples/parts/arguments.hpp"
 #include "../../examples/parts/text.hpp"
 
 #include <descent/core/detail/each_setting.hpp>
@@ -117,14 +118,10 @@ TEST_CASE("options: a level decides the storage type, and there are rules of lev
 }
 
 TEST_CASE("options: mistakes in --compare and --level are named, with what is allowed") {
-  rejects("--compare bacht=8,16",
-          "--compare has no setting \"bacht\"; it has batch, clip, level, network, precision, schedule, seed, warmup, "
-          "and of adamw " +
-              joined(hyperparameters(rule_named("adamw")), ", "));
+  rejects("--compare bacht=8,16", "--compare has no setting \"bacht\": did you mean batch?");
   rejects("--compare epochs=1,2 --optimizer signsgd",
-          "--compare has no setting \"epochs\"; it has batch, clip, level, network, precision, schedule, seed, warmup, "
-          "and of signsgd " +
-              joined(hyperparameters(rule_named("signsgd")), ", "));
+          "--compare has no setting \"epochs\"; there are\n"
+          "  batch, clip, level, network, precision, schedule, seed, warmup, lr, weight_decay");
   rejects("--compare batch=8,0", "--compare batch must be an integer from 1 to 65536, is \"0\"");
   rejects("--compare batch=", "--compare batch must be an integer from 1 to 65536, is \"\"");
   rejects("--compare precision=float,fp8", "--compare precision must be one of float, half, bfloat16, is \"fp8\"");
@@ -136,7 +133,7 @@ TEST_CASE("options: mistakes in --compare and --level are named, with what is al
   rejects("--compare lr=1,2 --optimizer sgd:lr=4", "\"sgd:lr=4\" and --compare lr cannot be given together");
   rejects("--compare lr=1,2 --compare batch=1,2", "--compare can be given only once");
   rejects("--compare batch=8,16 --optimizer sgd,adam", "--compare batch is for one optimizer, there are 2");
-  rejects("--level O4", "--level must be one of O0, O1, O2, O3, is \"O4\"");
+  rejects("--level O4", "--level must be one of O0, O1, O2, O3, is \"O4\": did you mean O0?");
   rejects("--level O1 --precision half", "the level decides the precision: only one of them can be given");
   rejects("--compare level=O1,O2 --precision half", "the level decides the precision: only one of them can be given");
   rejects("--compare precision=float,half --level O1",
@@ -146,7 +143,7 @@ TEST_CASE("options: mistakes in --compare and --level are named, with what is al
           "nadam is compiled for float only; for half there are sgd, adam, adamw, rmsprop, lion, lars, lamb, dog");
 }
 
-TEST_CASE("rules: each name is that of a rule of its own") {
+TEST_CASE("rules: each name is that of another rule") {
   for (auto const& name : rule_names())
     for (auto const& other : rule_names())
       CHECK((rule_named(name).index() == rule_named(other).index()) == (name == other));
@@ -175,8 +172,10 @@ TEST_CASE("rules: every hyperparameter that is listed can be set and read back")
 }
 
 TEST_CASE("options: mistakes are named, with what is allowed") {
-  rejects("--epoch 3", "unknown option \"--epoch\"");
-  rejects("fashion", "unknown option \"fashion\"");
+  rejects("--epoch 3", "unknown option \"--epoch\": did you mean --epochs?");
+  rejects("fashion", "unknown argument \"fashion\"");
+  rejects("--weight-decoy 1", "unknown option \"--weight-decoy\": did you mean --weight-decay?");
+  rejects("--nothing 1", "unknown option \"--nothing\"");
   rejects("--epochs", "--epochs needs a value");
   rejects("--epochs x", "--epochs must be an integer from 1 to 1000000, is \"x\"");
   rejects("--epochs 0", "--epochs must be an integer from 1 to 1000000, is \"0\"");
@@ -186,12 +185,14 @@ TEST_CASE("options: mistakes are named, with what is allowed") {
   rejects("--lr -1", "adamw: lr must be finite and at least 0, is -1");
   rejects("--precision fp8", "--precision must be one of float, half, bfloat16, is \"fp8\"");
   rejects("--schedule slow", "--schedule must be one of constant, linear, cosine, step, is \"slow\"");
-  rejects("--optimizer sgdd", "there is no optimizer \"sgdd\"; there are " + joined(rule_names(), ", "));
+  rejects("--optimizer sgdd", "there is no optimizer \"sgdd\": did you mean sgd?");
+  rejects("--optimizer adamv", "there is no optimizer \"adamv\": did you mean adamw?");
+  rejects("--optimizer nothing", "there is no optimizer \"nothing\"; there are\n" + in_lines(rule_names()));
   rejects("--optimizer adam,nadam --precision half",
           "nadam is compiled for float only; for half there are sgd, adam, adamw, rmsprop, lion, lars, lamb, dog");
   rejects("--optimizer sgd:beta1=1",
-          "sgd has no hyperparameter \"beta1\"; it has lr, momentum, dampening, weight_decay, "
-          "nesterov, decoupled");
+          "sgd has no hyperparameter \"beta1\"; there are\n"
+          "  lr, momentum, dampening, weight_decay, nesterov, decoupled");
   rejects("--optimizer adamw:lr=0.1:lr=0.2", "\"lr\" in \"adamw:lr=0.1:lr=0.2\" is given twice, as 0.1 and as 0.2");
   rejects("--lr 0.1 --beta2 0.9 --lr 0.2", "--lr is given twice, as 0.1 and as 0.2");
   rejects("--optimizer ", "--optimizer needs the name of an optimizer");
@@ -204,6 +205,31 @@ TEST_CASE("options: mistakes are named, with what is allowed") {
           "a network must be softmax, shallow, deep, or a list of hidden layers such as "
           "sigmoid300,relu100; "
           "\"tanh3\" is none");
+}
+
+TEST_CASE("arguments: the nearest name is the one with the fewest changes, then of the nearest length") {
+  std::vector<std::string> const names{"sgd", "adam", "adamw", "adagrad", "schedule_free_sgd"};
+  CHECK(nearest("adamv", names) == "adamw");
+  CHECK(nearest("adma", names) == "adam");
+  CHECK(nearest("dagrad", names) == "adagrad");
+  CHECK(nearest("adagrade", names) == "adagrad");
+  CHECK(nearest("sched", names) == "schedule_free_sgd");
+  CHECK(nearest("sc", names).empty());  // two letters begin many names
+  CHECK(nearest("lion", names).empty());
+  CHECK(nearest("", names).empty());
+  CHECK(edits("ab", "ba") == 1);
+  CHECK(edits("", "abc") == 3);
+  CHECK(edits("kitten", "sitting") == 3);
+}
+
+TEST_CASE("arguments: a list of names has lines of at most 118 columns") {
+  std::size_t longest = 0;
+  for (auto const& line : split(in_lines(rule_names()), '\n')) longest = std::max(longest, line.size());
+  CHECK(longest > 100);
+  CHECK(longest <= 118);
+  auto lines = in_lines(rule_names());
+  std::erase_if(lines, [](char c) { return c == ' ' || c == '\n'; });
+  CHECK(split(lines, ',') == rule_names());
 }
 
 TEST_CASE("options: --save, --every and --resume are for one run") {
@@ -237,8 +263,9 @@ TEST_CASE("options: the command line that resumes is the same one with the saved
         "./train --optimizer sgd:lr=0.1 --save '$x' --resume '$x'");
 }
 
-TEST_CASE("options: the help names every rule and every hyperparameter") {
+TEST_CASE("options: the help names every rule and every hyperparameter, in lines of at most 120 columns") {
   auto const help = help_text();
+  for (auto const& line : split(help, '\n')) CHECK(line.size() <= 120);
   for (auto const& name : rule_names()) {
     CHECK(help.find("\n  " + name + " ") != std::string::npos);
     for (auto const& parameter : hyperparameters(rule_named(name)))

@@ -4,11 +4,16 @@
 usage: pictures.py project-root program
 """
 import os
+import pathlib
 import re
 import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as xml
+
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
 
 root, program = sys.argv[1:]
 svg = "{http://www.w3.org/2000/svg}"
@@ -42,9 +47,9 @@ listed = run("--list").stdout.split()
 rules = {name[:-4] for name in os.listdir(os.path.join(root, "include/descent/rules")) if name != "detail"}
 around = {"sam", "lookahead", "gradient_ahead", "noisy_sgd", "lbfgs", "esgd"}
 check(set(listed) == rules | around | {"stochastic_rounding", "together"}, f"each rule has a picture: {rules ^ set(listed)}")
-with open(os.path.join(root, "docs/optimizers.md"), encoding="utf-8") as page:
-    shown = set(re.findall(r"\]\(pictures/(\w+)\.svg\)", page.read()))
-check(rules | around <= shown, f"docs/optimizers.md shows each: {(rules | around) - shown}")
+shown = {name for page in pathlib.Path(root, "docs/optimizers").glob("*.md")
+         for name in re.findall(r"\]\(\.\./pictures/(\w+)\.svg\)", page.read_text(encoding="utf-8"))}
+check(rules | around <= shown, f"docs/optimizers/ shows each: {(rules | around) - shown}")
 notes = {  # of pictures whose settings are not the defaults
     "qhm": "beta 0.9", "acprop": "eps 10, eps_root 1e-6", "sophia": "gamma 1", "dog": "reps 0.01",
     "prodigy": "d0 0.01", "dadapt_adamw": "d0 0.01", "yellowfin": "beta 0.9, first_lr 0.01",
@@ -57,8 +62,8 @@ for name in listed:
     check(notes.get(name, "") in told, f"docs/pictures/{name}.svg says {notes.get(name)}")
 
 wrong = run(tempfile.gettempdir(), "adamm")
-check(wrong.returncode == 1 and wrong.stderr.startswith('there is no picture "adamm"; there are sgd, '), wrong.stderr)
-check(run().returncode == 1, "without a folder it fails")
+check(wrong.returncode == 2 and 'there is no picture "adamm": did you mean adamw?' in wrong.stderr, wrong.stderr)
+check(run().returncode == 2, "without a folder it fails")
 
 with tempfile.TemporaryDirectory() as folder:
     # a searched rate, a rule that uses the loss, a rule without a rate, two gradients per step, a minimizer

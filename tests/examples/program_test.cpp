@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+#include "../../examples/parts/arguments.hpp"
 #include "../../examples/parts/output.hpp"
 #include "../../examples/parts/program.hpp"
 #include "../../examples/parts/stop.hpp"
@@ -11,7 +12,9 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -52,7 +55,7 @@ TEST_CASE("program: status 2 for a wrong command line, 1 for what fails later") 
   CHECK(run({out}, fails) == 1);
 }
 
-TEST_CASE("program: what cannot be written is said before the training, and what is there stays") {
+TEST_CASE("program: a file that cannot be written is an error before the training, and an existing file stays") {
   int trained = 0;
   auto const train = [&](options const& o, optimizer_choice const& optimizer, dataset const& data, console& out) {
     ++trained;
@@ -134,11 +137,41 @@ TEST_CASE("program: status 1 where stdout is full") {
   int const kept = dup(STDOUT_FILENO);
   std::fflush(stdout);
   REQUIRE(std::freopen("/dev/full", "w", stdout) != nullptr);
-  int const status = exit_status("full", [] { std::puts("more than nothing"); });
+  int const status = exit_code([] { std::puts("more than nothing"); });
   std::clearerr(stdout);
   dup2(kept, STDOUT_FILENO);
   close(kept);
   CHECK(status == 1);
+}
+
+TEST_CASE("program: --help and the status of a program, with and without arguments") {
+  auto const status = [](std::vector<char const*> words, auto const& run) {
+    words.insert(words.begin(), "program");
+    return exit_code(int(words.size()), const_cast<char**>(words.data()), "", run);
+  };
+  int runs = 0;
+  auto const alone = [&] { ++runs; };
+  auto const with_words = [&](std::vector<std::string> const& words) { runs += int(words.size()); };
+  CHECK(status({"--help"}, alone) == 0);
+  CHECK(status({"a", "-h"}, with_words) == 0);
+  CHECK(runs == 0);
+  CHECK(status({"a"}, alone) == 2);
+  CHECK(status({"--a", "b"}, alone) == 2);
+  CHECK(runs == 0);
+  CHECK(status({}, alone) == 0);
+  CHECK(status({"a", "--b"}, with_words) == 0);
+  CHECK(runs == 3);
+}
+
+TEST_CASE("program: accuracies differ by chance as two independent samples do, more on fewer images") {
+  std::binomial_distribution<int> right{400, 0.9};
+  std::mt19937 random{1};
+  int outside = 0;
+  for (int k = 0; k < 20000; ++k)
+    outside += std::abs(right(random) - right(random)) * 100 / 400. > chance_difference(90, 400);
+  CHECK(outside / 20000. == doctest::Approx(0.0455).epsilon(0.15));  // two standard errors of a normal distribution
+  CHECK(chance_difference(90, 100) > 1.9 * chance_difference(90, 400));
+  CHECK(chance_difference(100, 359) > 0);
 }
 
 TEST_CASE("program: the last batch of an epoch may be smaller, --steps counts") {

@@ -10,6 +10,10 @@ import subprocess
 import sys
 import tempfile
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 root, program = sys.argv[1:]
 pictures = os.path.join(root, "docs/pictures")
 
@@ -46,7 +50,7 @@ for some in every, with_muon:
         named = dict(zip(["compute", "wire", "latency", "norm", "update", "products"], terms))[dominant]
         check(named == max(terms[1:]), f"{gpus} {policy}: {dominant} is the largest")
 check(run("--buckets", "8").stdout != table and run("--tokens", "100").stdout != table, "inputs matter")
-with open(os.path.join(root, "docs/data_parallel.md"), encoding="utf-8") as page:
+with open(os.path.join(root, "docs/projections.md"), encoding="utf-8") as page:
     shown = page.read()
 
 
@@ -63,7 +67,7 @@ for mark, some, count in ("projection", every, 18), ("projection with muon", wit
     projected = cells(mark)
     check(len(projected) == count, f"the page has {count} projected steps")
     for row in projected:
-        check(tuple(row) in want, f"docs/data_parallel.md: {row} is what is printed")
+        check(tuple(row) in want, f"docs/projections.md: {row} is what is printed")
 
 
 def grids(text):
@@ -95,7 +99,7 @@ with open(os.path.join(pictures, "scaling.csv"), encoding="utf-8") as file:
     runs = [line.split(",") for line in file.read().splitlines()[1:]]
 alone = {policy: float(ms) for ranks, policy, ms, _ in runs if ranks == "1"}
 check(cells("measured") == [[*one, f"{alone[one[1]] / float(one[2]):.2f}"] for one in runs],
-      "docs/data_parallel.md has the runs of scaling.csv")
+      "docs/projections.md has the runs of scaling.csv")
 
 check(run("--draw", "x.svg").returncode == 2, "a picture needs runs")
 with tempfile.TemporaryDirectory() as folder:

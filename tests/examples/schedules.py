@@ -10,6 +10,10 @@ import sys
 import tempfile
 import xml.etree.ElementTree as xml
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 root, program = sys.argv[1:]
 
 
@@ -30,7 +34,7 @@ def table(name, steps):
     return numbers
 
 
-names = re.search(r"There are (.*)\.$", run().stdout.strip()).group(1).split(", ")
+names = re.split(r",\s+", re.search(r"There are\s+(.*)\.$", run().stdout.strip(), re.S).group(1))
 folder = os.path.join(root, "include/descent/schedules")
 classes = {}  # of schedules, with their headers
 for header in os.listdir(folder):
@@ -65,8 +69,8 @@ check([row[2] for row in growth] == [0.1, 1, 1, 1, 1, 1, 1, 1, 1, 0.5, 0.25], "a
 check(min(row[1] for row in table("plateau", 100)) < 0.11, "the plateau is found")
 
 wrong = run("one_cycl")
-check(wrong.returncode == 1 and wrong.stderr.startswith('there is no schedule "one_cycl"; there are constant, '), wrong.stderr)
-check(run("step", "--steps", "3").returncode == 1, "too few steps are refused")
+check(wrong.returncode == 2 and 'there is no schedule "one_cycl": did you mean one_cycle?' in wrong.stderr, wrong.stderr)
+check(run("step", "--steps", "3").returncode == 2, "too few steps are refused")
 
 with tempfile.TemporaryDirectory() as folder:
     file = os.path.join(folder, "schedules.svg")

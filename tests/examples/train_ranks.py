@@ -11,6 +11,10 @@ import subprocess
 import sys
 import tempfile
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 mpirun, program = sys.argv[1:]
 as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 environment = {**os.environ, **as_root, "OMP_NUM_THREADS": "1"}

@@ -10,6 +10,10 @@ import subprocess
 import sys
 import tempfile
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 device, program = sys.argv[1:]
 if subprocess.run([device], check=False).returncode != 0:
     print("skipped: there is no CUDA device")

@@ -17,6 +17,10 @@ import sys
 import tempfile
 import time
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 program = sys.argv[1]
 environment = {**os.environ, "OMP_NUM_THREADS": "1"}
 chance = random.Random(5)
@@ -143,7 +147,7 @@ def ctrl_c(folder):
     process.send_signal(signal.SIGINT)
     out, error = process.communicate()
     check(process.returncode == 130, f"status 130, is {process.returncode}: {error}")
-    said = re.fullmatch(r".*: stopped after step (\d+) of 10000000, goes on with\n(.*)\n", error)
+    said = re.fullmatch(r".*: stopped after step (\d+) of 10000000, resume with\n(.*)\n", error)
     check(said, f"it says how to go on: {error}")
     check(not os.path.exists(os.path.join(folder, "endless")), "a run that goes on has written no curves")
     at = int(said[1])
@@ -212,6 +216,8 @@ def refusals(folder):
         check(sentence in error, f"{options}: {error}")
     missing = run(*small, *out, "--resume", file + "-", status=1)
     check("run-: cannot be opened: No such file or directory" in missing, missing)
+    printed = start(*small, *out, "--resume", file + "-").communicate()[0]
+    check(printed == "", f"a run that cannot be resumed prints no table: {printed}")
     for name, damaged in ("short", before[:-1]), ("flipped", before[:-9] + bytes([before[-9] ^ 1]) + before[-8:]):
         with open(file + name, "wb") as other:
             other.write(damaged)

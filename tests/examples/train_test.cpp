@@ -76,9 +76,36 @@ TEST_CASE("console: lines are plain where there is no terminal") {
   out.progress(5, 0);
   epoch_record const e{1, 10, 0.5, 80, 0.75, 70, 0.1, 1.5, 2, 3, 0.25};
   out.end_epoch(e);
-  out.summary({{"sgd", {e}}});
   auto const text = contents(log);
   CHECK(text.find('\r') == text.npos);
   CHECK(text.find('\033') == text.npos);
   CHECK(text.find("  70.00  ") != text.npos);
+}
+
+TEST_CASE("console: a head is printed when the training has begun, not before") {
+  auto const log = temporary_file();
+  console out{log.get()};
+  out.announce("digits");
+  out.begin_run("sgd", 10);
+  CHECK(contents(log).empty());
+  out.progress(1, 0);
+  CHECK(contents(log).starts_with("digits\n\nsgd\nepoch "));
+}
+
+TEST_CASE("console: a comparison has one head, and one line per run") {
+  auto const log = temporary_file();
+  console out{log.get()};
+  out.compare("optimizer", {"sgd", "schedule_free_adamw"});
+  epoch_record const e{1, 10, 0.5, 80, 0.75, 70, 0.1, 1.5, 2, 3, 0.25};
+  for (auto const* name : {"sgd", "schedule_free_adamw"}) {
+    out.begin_run(name, 10);
+    out.progress(5, 0);
+    out.end_epoch(e), out.end_epoch(e);
+    out.end_run({name, {e, e}});
+  }
+  auto const text = contents(log);
+  CHECK(std::ranges::count(text, '\n') == 4);  // the first line is empty
+  CHECK(text.starts_with("\noptimizer            train: loss"));
+  CHECK(text.find("\nsgd                       0.5000") != text.npos);
+  CHECK(text.find("\nschedule_free_adamw       0.5000") != text.npos);
 }

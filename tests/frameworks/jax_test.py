@@ -7,6 +7,10 @@ import ctypes as c
 import functools
 import sys
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -19,6 +19,10 @@ import sys
 import tempfile
 import venv
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 requirements = {"torch": ["torch==2.15.0", "safetensors==0.8.0", "numpy==2.4.6"],
                 "jax": ["jax==0.10.2", "optax==0.2.8"],
                 "safetensors": ["safetensors==0.8.0", "numpy==2.4.6", "xxhash==4.1.0"]}

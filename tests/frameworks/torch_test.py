@@ -8,6 +8,10 @@ import io
 import math
 import sys
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 import torch
 
 import descent_torch as ours

@@ -133,7 +133,7 @@ template <class Value> void device_follows_host(std::vector<test::tensor> const&
 
 }  // namespace
 
-TEST_CASE("esgd: the device has the individuals of the host, to the bit") {
+TEST_CASE("esgd: the device has the individuals of the host, bit for bit") {
   descent::esgd const settings{.population = 3, .offspring = 4, .parents = 2, .elite = 1, .generations = 3,
                                .deviation = 0.125, .spread = 0.5, .seed = 5};
   device_follows_host<float>({{4096 + 9}, {7, 0, 1, 1}, {0}, {70}}, settings);
@@ -142,7 +142,7 @@ TEST_CASE("esgd: the device has the individuals of the host, to the bit") {
   device_follows_host<descent::bfloat16>({{130}}, settings);
 }
 
-TEST_CASE("esgd: values of several types on the device are the best individual, to the bit") {
+TEST_CASE("esgd: values of several types on the device are the best individual, bit for bit") {
   test::stream s;
   using half = descent::half;
   test::device_vector<half> a{std::vector<half>(11, half(1.5f)), s}, ga{std::vector<half>(11), s};

@@ -106,7 +106,7 @@ TEST_CASE("a captured step follows chosen schedules, groups and a plateau whose 
   CHECK(eager.plateau().bad == captured.plateau().bad);
 }
 
-TEST_CASE("an observed metric reaches the next sums of a rule, and set_plateau puts it back") {
+TEST_CASE("an observed metric reaches the next sums of a rule, and set_plateau restores it") {
   auto both = test::twins_of<float>(model, ds::lars{.lr = 0.1}, ds::on_plateau{{.factor = 0.5, .patience = 0}});
   both.steps(2);
   auto const saved = both.device.plateau();
@@ -120,7 +120,7 @@ TEST_CASE("an observed metric reaches the next sums of a rule, and set_plateau p
   CHECK(both.device.plateau().value == 1);
 }
 
-TEST_CASE("a growing batch updates after as many calls as on the host, also when replayed") {
+TEST_CASE("a growing batch updates after the same calls as on the host, also when replayed") {
   auto const growth = ds::grow_batch(
       ds::batch_growth<ds::step>{.rate = {.initial = 0.5, .factor = 0.5, .every = 2}, .batch = 1, .largest = 2});
   auto both = test::twins_of<float>(model, ds::sgd{}, growth);

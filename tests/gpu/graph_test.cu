@@ -65,7 +65,7 @@ TEST_CASE("a captured step, replayed, follows its schedules and skips an overflo
   CHECK(r.learning_rate == doctest::Approx(rate(10)));
 }
 
-TEST_CASE("an eager step between replays goes on from there, and a replay after it") {
+TEST_CASE("an eager step between replays continues from the last replay, and the next replay from it") {
   auto runs = make_runs();
   for (std::uint64_t t = 1; t <= 12; ++t) {
     runs.send(t, t == 6 ? INFINITY : 0);
@@ -181,7 +181,7 @@ TEST_CASE("optimizers on two streams do not disturb each other") {
   CHECK(test::same_bits(x.device_value.get(first), y.device_value.get(second)));
 }
 
-TEST_CASE("step(stream): steps on several streams are those on one, in order with all else") {
+TEST_CASE("step(stream): steps on several streams equal those on one, in order with all other work") {
   test::stream own, first, second;
   test::tensors<half> x{model, own}, y{model, own};
   auto a = make(x);
@@ -221,7 +221,7 @@ TEST_CASE("step(stream): a step is captured on another stream, and joins a captu
   CHECK(test::number(gradient[z.place(0, 0)]) == 0);
 }
 
-TEST_CASE("many replays of the whole step skip what overflows now and then, and end at the eager bits") {
+TEST_CASE("many replays of the whole step skip occasional overflows and end with the bits of eager steps") {
   std::uint64_t const steps = test::in_software() ? 200 : 1000, overflow_in = steps / 25;
   auto runs =
       test::replayed_of<half>({{300}, {31, 0, 1, 2}}, test::one_step, ds::adamw{},
@@ -243,7 +243,7 @@ TEST_CASE("many replays of the whole step skip what overflows now and then, and 
   CHECK(r.step + r.skipped == std::int64_t(steps));
 }
 
-TEST_CASE("accumulation, random rounding and noise go on within a captured graph") {
+TEST_CASE("accumulation, random rounding and noise advance within a captured graph") {
   auto runs = test::replayed_of<ds::bfloat16>(model, test::one_step, ds::adamw{}, ds::accumulate{3},
                                               ds::stochastic_rounding{1}, ds::gradient_noise{}, ds::zero_grad{});
   for (std::uint64_t t = 1; t <= 9; ++t) {

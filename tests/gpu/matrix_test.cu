@@ -245,7 +245,7 @@ TEST_CASE("matrices of one shape together, in rounds or one after the other: the
   same(ds::adafactor{.momentum = 0.9});
   same(ds::sm3{});
 
-  // The launches that docs/performance.md states: of the rule, for all matrices, and the first and last for each.
+  // The launches that docs/performance_gpu.md states: of the rule, for all matrices, and the first and last for each.
   auto const launches = [](ds::operands precision, int matrices, std::int64_t columns) {
     test::stream s;
     test::tensors<float> x{std::vector(std::size_t(matrices), shaped(4, columns)), s};
@@ -263,7 +263,7 @@ TEST_CASE("matrices of one shape together, in rounds or one after the other: the
   CHECK(launches(operands::exact, 8, 4) == 25 + 7 * (2 + 15));  // products one by one
 }
 
-TEST_CASE("matrices that are together have scratch memory of 2^26 elements, if one does not need more") {
+TEST_CASE("matrices that are processed together have scratch memory of 2^26 elements, if one does not need more") {
   auto const scratch = [](std::int64_t n, int at_once) {
     ds::parameters<float> list;  // fake memory
     for (std::uintptr_t i = 1; i <= 8; ++i) {
@@ -284,7 +284,7 @@ TEST_CASE("matrices that are together have scratch memory of 2^26 elements, if o
   CHECK(scratch(8192, 8) == 1);
 }
 
-TEST_CASE("a rule that does other operations for a matrix of the same shape is told") {
+TEST_CASE("a rule whose operations differ for matrices of the same shape gets an error") {
   auto const nothing = [](ds::detail::matrix_batch const&, ds::detail::matrix_extent, auto const&) {};
   auto const message = [&](auto const& second) {
     ds::detail::matrix_batch batch;

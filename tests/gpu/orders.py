@@ -19,6 +19,10 @@ import shlex
 import subprocess
 import sys
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 modes = "plain", "ci", "all"
 build, simulator, *rest = sys.argv[1:]
 mode = rest.pop(0) if rest and rest[0] in modes else "ci"

@@ -83,7 +83,7 @@ TEST_CASE("device memory is refused by everything on the host that takes an addr
   }
 }
 
-TEST_CASE("the first swap_average() allocates, so a capture refuses it, and goes on") {
+TEST_CASE("the first swap_average() allocates, so it is refused in a capture, which stays valid") {
   test::stream s;
   std::vector<float> const ones(8, 1.f);
   test::device_vector<float> w(ones, s), g(ones, s);

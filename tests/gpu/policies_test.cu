@@ -169,7 +169,7 @@ TEST_CASE("micro-batches are counted, weighted and flushed alike") {
   both.expect_same();
 }
 
-TEST_CASE("what is asked outside of a step is answered alike") {
+TEST_CASE("queries outside a step give the host's answers") {
   auto both = test::twins_of<float>(model, ds::adamw{}, ds::dynamic_loss_scale{.init = 1024}, ds::ema{.decay = 0.5});
   auto& x = both.x;
   both.steps(2);
@@ -296,7 +296,7 @@ TEST_CASE("one loss scale for two optimizers on the device") {
   CHECK(a.loss_scale() == 4);
 }
 
-TEST_CASE("a loss scale of one's own is set on the device") {
+TEST_CASE("your own loss scale is set on the device") {
   test::stream s;
   test::tensors<float> x{model, s};
   ds::optimizer opt{x.on_device(), ds::adamw{}, ds::dynamic_loss_scale{.interval = 2}, ds::ema{.decay = 0.5},

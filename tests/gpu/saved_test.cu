@@ -72,7 +72,7 @@ class held_files {
 
 }  // namespace
 
-TEST_CASE("a device's file is the host's; each goes on, to the bit, from the other's, and from any staging memory") {
+TEST_CASE("a device's file is the host's; each resumes, bit for bit, from the other's, with any staging memory") {
   temporary_folder folder;
   std::string const of_host = folder / "host", of_device = folder / "device", small = folder / "small";
   auto run = both();
@@ -126,7 +126,7 @@ TEST_CASE("values in device memory without an optimizer, and a shared loss scale
   CHECK(there.state().scale == 64);
 }
 
-TEST_CASE("in the background: the file has what the stream had reached, while steps go on") {
+TEST_CASE("in the background: the file has what the stream had reached, while steps continue") {
   temporary_folder folder;
   auto run = both(), other = both();
   ds::async_save saver;

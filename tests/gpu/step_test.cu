@@ -46,7 +46,7 @@ template <class Value> void same_on_device(std::vector<test::tensor> const& list
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("tensors of every awkward size are updated, and nothing beside them", Value, float, descent::half) {
+TEST_CASE_TEMPLATE("tensors of every awkward size are updated, and nothing else", Value, float, descent::half) {
   for (std::int64_t const size : std::vector<std::int64_t>{0, 1, 7, 8, 9, chunk - 1, chunk, chunk + 1, 2 * chunk + 5}) {
     CAPTURE(size);
     same_on_device<Value>({{size}});
@@ -54,7 +54,7 @@ TEST_CASE_TEMPLATE("tensors of every awkward size are updated, and nothing besid
   }
 }
 
-TEST_CASE_TEMPLATE("values and gradients may lie anywhere, together or not", Value, float, descent::half) {
+TEST_CASE_TEMPLATE("values and gradients may be anywhere in memory, adjacent or not", Value, float, descent::half) {
   std::vector<test::tensor> list;
   for (int value = 0; value < 8; ++value)
     for (int gradient = 0; gradient < 8; ++gradient)
@@ -443,7 +443,7 @@ TEST_CASE("managed and pinned memory are within reach of both backends") {
   }
 }
 
-TEST_CASE("a step that throws has changed nothing, and the next one goes on") {
+TEST_CASE("a step that throws has changed nothing, and the next one works") {
   auto both = test::twins_of<float>({{40}, {5, 1}}, adamw{});
   both.steps(1);
   both.device.group(1).beta1 = 2;
@@ -457,7 +457,7 @@ TEST_CASE("a step that throws has changed nothing, and the next one goes on") {
   both.expect_same();
 }
 
-TEST_CASE("an error that the caller left behind neither stops a step nor is lost") {
+TEST_CASE("an earlier CUDA error of the caller neither stops a step nor is lost") {
   test::stream s;
   test::tensors<float> x{{{40}}, s};
   descent::optimizer opt{x.on_device(), adamw{}, descent::cuda{s}};
@@ -481,7 +481,7 @@ TEST_CASE("an optimizer can be moved, and says so where it was moved from") {
 }
 
 /// A simulated device would fill all that memory.
-TEST_CASE("what does not fit into the device's memory throws what CUDA says, and leaks nothing" *
+TEST_CASE("an optimizer that does not fit into the device's memory throws CUDA's error, and leaks nothing" *
           doctest::skip(test::in_software())) {
   test::stream s;
   std::size_t free = 0, total = 0, later = 0;

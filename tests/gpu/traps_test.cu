@@ -133,7 +133,7 @@ TEST_CASE("trap 23: a host that is interrupted while it reads the last report ge
   CHECK(mixed == 0);
 }
 
-TEST_CASE("traps 2 and 3: step, state, masters and what a rule remembers are put back on the device, to the bit") {
+TEST_CASE("traps 2 and 3: step, state, masters and a rule's memory are restored on the device, bit for bit") {
   using descent::half;
   test::stream s;
   test::tensors<half> x{model, s}, y{model, s};

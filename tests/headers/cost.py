@@ -23,6 +23,10 @@ import sys
 import tempfile
 import time
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 here = pathlib.Path(__file__).parent
 root = here.parent.parent
 sys.path.insert(0, str(here.parent / "cuda"))

@@ -10,6 +10,10 @@ import pathlib
 import re
 import sys
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 names = {
     "algorithm": "all_of any_of clamp copy_n count fill fill_n find find_if max max_element min minmax_element none_of "
                  "partition_point ranges::adjacent_find ranges::all_of ranges::any_of ranges::copy ranges::count_if "

@@ -7,6 +7,10 @@ import pathlib
 import re
 import sys
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 root = pathlib.Path(sys.argv[1])
 left_out = {"descent/backends/thrust.hpp", "descent/backends/tbb.hpp", "descent/backends/cuda.hpp"}  # need Thrust, TBB, CUDA
 left_out |= {"descent/minimizers/lbfgs.hpp", "descent/minimizers/esgd.hpp"}  # replace a step; few programs need them

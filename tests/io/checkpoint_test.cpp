@@ -155,7 +155,7 @@ TEST_CASE("texts of a file's metadata: as many objects as a file has tensors are
   CHECK(ranges.at("[[[[[[\"[").begin == 7);
 }
 
-TEST_CASE("checkpoint files: a run goes on to the bit") {
+TEST_CASE("checkpoint files: a run resumes bit for bit") {
   goes_on<half>(full, typed, typed);
   goes_on<float>([](auto& m) { return own(m); }, typed, typed);
   SUBCASE("of an optimizer whose type is known only at run time, too") {
@@ -537,7 +537,7 @@ struct once : counters {
 
 }  // namespace
 
-TEST_CASE("checkpoint files: after a refusal all is put back but for what cannot be, which is said") {
+TEST_CASE("checkpoint files: after a failed load everything is restored, and the message names what cannot be") {
   temporary_folder const folder;
   counters first{{7}}, last{{-1}};
   once middle{{{8}}};

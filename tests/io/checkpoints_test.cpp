@@ -92,7 +92,7 @@ TEST_CASE("checkpoints: what is on a device is copied through two halves of 32 M
   }
 }
 
-TEST_CASE("async_save: the file has what there was at save(), and training goes on at once") {
+TEST_CASE("async_save: the file has the state at save(), and training continues at once") {
   temporary_folder const folder;
   ds::async_save saver;
   CHECK_FALSE(saver.pending());
@@ -240,7 +240,7 @@ TEST_CASE("checkpoints: the last, every so many and the best stay") {
   CHECK(left({.last = 1, .best = 1}, extreme) == steps{3, 8});
 }
 
-TEST_CASE("checkpoints: best() and newest() find what to go on with") {
+TEST_CASE("checkpoints: best() and newest() find what to resume from") {
   temporary_folder const root;
   ds::checkpoints folder(root.path, {.last = 9}), highest(root.path, {.largest_is_best = true});
   folder.save(3, 1.0 / 3, named("n", 1));

@@ -14,6 +14,10 @@ import subprocess
 import sys
 import tempfile
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 wanted = os.environ.pop("DESCENT_SAFETENSORS_PYTHON", None)
 if wanted:
     os.execv(wanted, [wanted, *sys.argv])

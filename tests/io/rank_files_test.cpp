@@ -240,14 +240,14 @@ template <class Storage> void all_go_on_from_all(std::vector<std::size_t> const&
 
 }  // namespace
 
-TEST_CASE("any number of ranks goes on, to the bit, from what any number has saved: averages, in buckets") {
+TEST_CASE("any number of ranks resumes, bit for bit, from what any number has saved: averages, in buckets") {
   all_go_on_from_all<averaged>(several, {1, 2, 3, 5});
   all_go_on_from_all<averaged>(few, {1, 3, 6});
 }
-TEST_CASE("any number of ranks goes on, to the bit, from what any number has saved: masters and a loss scale") {
+TEST_CASE("any number of ranks resumes, bit for bit, from what any number has saved: masters and a loss scale") {
   all_go_on_from_all<scaled>(several, {1, 2, 3, 5});
 }
-TEST_CASE("any number of ranks goes on, to the bit, from what any number has saved: masters in two halves") {
+TEST_CASE("any number of ranks resumes, bit for bit, from what any number has saved: masters in two halves") {
   all_go_on_from_all<in_two_halves>(several, {1, 2, 3, 5});
 }
 
@@ -376,7 +376,7 @@ TEST_CASE("what rank 0 would write for all is the same on all ranks, or nothing 
   }
 }
 
-TEST_CASE("each_rank: each rank goes on with its own, on as many ranks") {
+TEST_CASE("each_rank: each rank resumes with its own part, on as many ranks") {
   for (int const team : {1, 2, 3}) {
     temporary_folder folder;
     in_both_ways<averaged>(team, [&](auto& comm, char const* way, auto policy) {
@@ -609,7 +609,7 @@ TEST_CASE("parts are beside the file that a symbolic link points to") {
   CHECK(file_difference(whole(folder / "second"), whole(folder / "link")) == "");
 }
 
-TEST_CASE("a rank that cannot save or load now fails the save and the load of all, and can go on") {
+TEST_CASE("a rank that cannot save or load makes the save and the load of all fail, and all can continue") {
   temporary_folder folder;
   with_ranks(3, [&](auto& comm) {
     model<float> m(0, few);
@@ -715,7 +715,7 @@ TEST_CASE("sharded: the parts of masters and slow weights that a file lacks foll
   });
 }
 
-TEST_CASE("ranks that save to different folders, or read different files, are told") {
+TEST_CASE("ranks that save to different folders, or read different files, get an error") {
   spoil(2, [](auto& comm, auto& opt, auto& m, bool sharded, auto& folder) {
     if (comm.rank() == 1) std::filesystem::create_directory(folder / "other");
     std::string const path = comm.rank() == 1 ? folder / "other/run" : folder / "run";
@@ -1031,7 +1031,7 @@ TEST_CASE("while a rank writes, the others wait in short collectives, so that a 
     }
 }
 
-TEST_CASE("in the background: the file has what there was, while training goes on") {
+TEST_CASE("in the background: the file has the state at save(), while training continues") {
   auto const want = after_each_step();
   for (bool const sharded : {false, true}) {
     CAPTURE(sharded);

@@ -10,6 +10,10 @@ import subprocess
 import sys
 import tempfile
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 try:
     import numpy
     import safetensors

@@ -198,7 +198,7 @@ TEST_CASE("wrong calls throw std::logic_error, and the file is as it was") {
           "replace_file: the path must have characters, and none of them NUL");
 }
 
-TEST_CASE("a moved file goes on") {
+TEST_CASE("a moved file can be written further") {
   temporary_folder const folder;
   ds::replace_file first(folder / "first");
   first.write(bytes("one "));

@@ -27,6 +27,10 @@ import sys
 import tempfile
 import time
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 root, compiler = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]
 problem = {"surface": 0, "condition": 10, "angle": 30, "noise": 0, "seed": 7, "size": 1, "x": -1.6, "y": 1.2,
            "steps": 1000, "batch": 16}

@@ -11,6 +11,10 @@ import subprocess
 import sys
 import tempfile
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 sources, without_picture, programs = pathlib.Path(sys.argv[1]), sys.argv[2].split(","), sys.argv[3:]
 failures = []
 
@@ -25,31 +29,37 @@ def run(program, *arguments):
     return subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
 
 
+def check_refused(program, *arguments, message):
+    """The status is 2, and the message all that is printed."""
+    name, refused = pathlib.Path(program).name, run(program, *arguments)
+    check((refused.returncode, refused.stdout, refused.stderr) ==
+          (2, "", f"{name}: {message}\n{name} --help lists the options\n"), f"{name} {arguments}: {refused}")
+
+
 for program in programs:
     name = pathlib.Path(program).name.removeprefix("learn_")
     said = run(program, "--help")
-    check(said.returncode == 0 and said.stdout.startswith("usage: ") and said.stdout.count("\n") == 1, f"{name} --help")
+    check(said.returncode == 0 and said.stdout.startswith(f"usage: learn_{name}"), f"{name} --help")
+    sentence = said.stdout.split("\n\n")[1]
+    check(re.fullmatch(r"[A-Z][^\n]+\.", sentence) and max(map(len, said.stdout.splitlines())) <= 120,
+          f"{name} --help says in one sentence what it does: {sentence}")
     draws = ".write(" in (sources / f"{name}.cpp").read_text(encoding="utf-8")
     check(("--picture" in said.stdout) == draws == (name not in without_picture), f"{name} draws what --help promises")
     unknown = ["--nothing"] + [option for option in ("--picture", "--csv") if option not in said.stdout]
     for option in unknown:
-        refused = run(program, option, "x")
-        check((refused.returncode, refused.stdout, refused.stderr) == (1, "", f'unknown option "{option}"\n'),
-              f"{name} refuses {option}: {refused.stderr}")
+        check_refused(program, option, "x", message=f'unknown option "{option}"')
+    if draws:
+        check_refused(program, "--pictur", "x", message='unknown option "--pictur": did you mean --picture?')
 
 batch_size = next(program for program in programs if program.endswith("learn_batch_size"))
 for wrong, message in {"8,x": 'each batch of --batch must be an integer from 1 to 1438, is "x"',
                        "": 'each batch of --batch must be an integer from 1 to 1438, is ""',
                        "1439": 'each batch of --batch must be an integer from 1 to 1438, is "1439"',
                        "32,8": 'the batches of --batch must increase, are "32,8"'}.items():
-    refused = run(batch_size, "--batch", wrong)
-    check((refused.returncode, refused.stdout, refused.stderr) == (1, "", message + "\n"),
-          f"--batch {wrong}: {refused}")
+    check_refused(batch_size, "--batch", wrong, message=message)
 
 for wrong in "0", "1001", "two":
-    refused = run(batch_size, "--seeds", wrong)
-    check((refused.returncode, refused.stdout, refused.stderr) ==
-          (1, "", f'--seeds must be an integer from 1 to 1000, is "{wrong}"\n'), f"--seeds {wrong}: {refused}")
+    check_refused(batch_size, "--seeds", wrong, message=f'--seeds must be an integer from 1 to 1000, is "{wrong}"')
 
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)

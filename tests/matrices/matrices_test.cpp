@@ -124,7 +124,7 @@ matrix orthogonalised(matrix x, std::size_t m, std::size_t n) {
 
 }  // namespace
 
-TEST_CASE("matrices follow Muon's formula, whatever their shape; all others the optimizer's rule to the bit") {
+TEST_CASE("matrices of any shape follow Muon's formula; all others the optimizer's rule, bit for bit") {
   model<double> x({{5, 1, 0}, {2, 3, 0}, {1, 9, 0}, {64, 17, 0}, {17, 64, 0}, {0, 4, 0}, {3, 3000, 0}, {9, 1, 0}});
   auto plain = x;  // only the tensors that are not matrices
   auto const rest = only(plain, {0, 2, 5, 7});
@@ -323,7 +323,7 @@ TEST_CASE("sums of the optimizer's rule leave the matrices out") {
   law(ds::lamb{.lr = 0.1}, ds::clip<ds::norm::l2, ds::scope::tensor>{0.5});
 }
 
-TEST_CASE("masters, remainders and averages of matrices are as of others") {
+TEST_CASE("masters, remainders and averages of matrices are those of other parameters") {
   model<float> x(few);
   model<ds::bfloat16> y(few), z(few);
   ds::muon const rule{.lr = 0.01};
@@ -348,7 +348,7 @@ TEST_CASE("masters, remainders and averages of matrices are as of others") {
   CHECK(same(exact.average("w1"), mean));
 }
 
-TEST_CASE("accumulation, noise, maximisation, lookahead and stochastic rounding know of matrices") {
+TEST_CASE("accumulation, noise, maximize, lookahead and stochastic rounding work with matrices") {
   SUBCASE("two halves are one whole") {
     model<double> x(few), y(few);
     ds::optimizer one{x.params, ds::adamw{}, ds::matrices{ds::muon{}}};
@@ -449,7 +449,7 @@ TEST_CASE("a group alone") {
   CHECK(opt.matrix_state<0>("w2").size() == 12);
 }
 
-TEST_CASE("schedules and changes of the matrix rule; its state can be put back") {
+TEST_CASE("schedules and changes of the matrix rule; its state can be restored") {
   model<double> x(few), y(few), z(few);
   ds::optimizer opt{x.params, ds::adamw{.lr = 0.5}, ds::matrices{ds::muon{.lr = 9}},
                     ds::learning_rate(ds::constant{0.01}), ds::vary<&ds::muon::lr>(ds::constant{0.03})};
@@ -478,7 +478,7 @@ TEST_CASE("schedules and changes of the matrix rule; its state can be put back")
   CHECK_THROWS_AS(resumed.set_matrix_state<0>("w0", opt.matrix_state<0>("w1")), std::invalid_argument);
 }
 
-TEST_CASE("scratch and memory of each rule take the bytes that docs/optimizers.md states") {
+TEST_CASE("scratch and memory of each rule take the bytes that docs/optimizers/matrices.md states") {
   std::int64_t const r = 128, c = 64, n = r;
   model<float> x({{r, c, 0}});
   auto const bytes = [&](auto const& rule, std::string const& name) {
@@ -995,7 +995,7 @@ template <class Optimizer> void load_pieces(Optimizer& opt, pieces const& saved)
 
 }  // namespace
 
-TEST_CASE("soap's state can be put back, piece by piece and as a whole") {
+TEST_CASE("soap's state can be restored, piece by piece and as a whole") {
   model<double> x(few), y(few);
   ds::soap const rule{.every = 4, .max_precondition_dim = 4};
   ds::optimizer opt{x.params, ds::sgd{.momentum = 0.9}, ds::matrices{rule}, ds::skip_nonfinite{}};
@@ -1029,7 +1029,7 @@ TEST_CASE("soap's state can be put back, piece by piece and as a whole") {
   }
 }
 
-TEST_CASE("kl_shampoo goes on from a saved state, eigenvalues included") {
+TEST_CASE("kl_shampoo resumes from a saved state, eigenvalues included") {
   for (bool adam : {false, true}) {
     model<double> x(few), y(few);
     ds::kl_shampoo const rule{.adam = adam, .every = 4};
@@ -1048,7 +1048,7 @@ TEST_CASE("kl_shampoo goes on from a saved state, eigenvalues included") {
   }
 }
 
-TEST_CASE("memory of a matrix rule that no 64-bit number counts in bytes is refused") {
+TEST_CASE("memory of a matrix rule whose bytes exceed 64 bits is refused") {
   ds::parameters<float> params;
   auto* const far = reinterpret_cast<float*>(std::int64_t(1) << 45);  // nothing is mapped there
   params.add("long", far, far + (std::int64_t(1) << 40), ds::shape{2147483647, 2});

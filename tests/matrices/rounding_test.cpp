@@ -17,7 +17,7 @@
 
 namespace ds = descent;
 
-TEST_CASE("each rule for matrices learns on with stochastic rounding where nearest rounding stalls") {
+TEST_CASE("each rule for matrices keeps learning with stochastic rounding where rounding to nearest stalls") {
   auto const holds = [](std::string const& name, test::left_overs const& x) {
     INFO(name, ", lr ", x.rate, ": of the loss float leaves ", x.in_float, ", nearest ", x.nearest, ", stochastic ",
          x.stochastic);

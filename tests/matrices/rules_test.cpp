@@ -175,7 +175,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("soap with m in 16 bits: what m loses where it is stored does not become steps") {
+TEST_CASE("soap with m in 16 bits: rounding errors of the stored m do not become steps") {
   // The second part of the gradient is 2^-13 of the first one: m in bfloat16 does not hold it.
   auto const gradient = [](int t, std::size_t i, std::size_t j) {
     auto const of = [](std::size_t k, int a) { return float(int(k * 37 % std::size_t(a)) - a / 2); };

@@ -15,7 +15,7 @@
 
 namespace ds = descent;
 
-TEST_CASE("any number of threads gives the same bits; those that take a matrix each have scratch memory of their own") {
+TEST_CASE("any number of threads gives the same bits; threads that take a matrix each have their own scratch memory") {
   std::vector<ds::shape> shapes{{7, 1}};
   for (int k = 0; k < 12; ++k) shapes.push_back({150 + k % 3, 130});
   int const team = omp_get_max_threads();

@@ -218,7 +218,7 @@ TEST_CASE("esgd: best fitness and the mean of the elite never degrade, also wher
   CHECK(backed_off > 12 * 15);
 }
 
-TEST_CASE("esgd: what training made worse or not a number is put back to the bit") {
+TEST_CASE("esgd: what training made worse or NaN is restored bit for bit") {
   auto const works = []<class Value>(Value) {
     std::vector<double> const start{-0.0, 1e-7, -3, 65504, 0.1, 0, 7};
     for (double ruin : {1e4, std::nan(""), infinity}) {
@@ -353,7 +353,7 @@ TEST_CASE("esgd stops for every reason there is, and says so") {
   CHECK(p.x == before);
 }
 
-TEST_CASE("esgd: not a number and infinities of either sign are worse than anything finite") {
+TEST_CASE("esgd: NaN and infinities of either sign are worse than anything finite") {
   for (double bad : {std::nan(""), infinity, -infinity}) {
     problem<square> p(2, 2, 2);
     ds::esgd_optimizer opt{p.list(), some_rules, ds::esgd{.deviation = 1, .spread = 1}};
@@ -368,7 +368,7 @@ TEST_CASE("esgd: not a number and infinities of either sign are worse than anyth
   }
 }
 
-TEST_CASE("esgd: what is not finite after training is put back, also where it was not before") {
+TEST_CASE("esgd: what is not finite after training is restored, also if it was not finite before") {
   problem<square> p(2, 2, 2);
   ds::esgd_optimizer opt{p.list(), some_rules, ds::esgd{.generations = 3}};
   int call = 0;
@@ -396,7 +396,7 @@ TEST_CASE("esgd: a seed gives the same bits again, on one thread and many; anoth
   CHECK(a != run(2, ds::host<>{}));
 }
 
-TEST_CASE("esgd: a second call starts anew from the best of the first, also of an optimizer moved to itself") {
+TEST_CASE("esgd: a second call starts from the best of the first, also if the optimizer was moved to itself") {
   problem<rastrigin> p(3, 3, 1.4);
   ds::esgd_optimizer opt{p.list(), some_rules, ds::esgd{.generations = 3, .deviation = 0.5}};
   auto& same = opt;
@@ -432,7 +432,7 @@ TEST_CASE("esgd: rules of several types, each drawn as often as the others, each
   for (int n : drawn) CHECK(std::abs(n - 800 / 3.0) < 4 * std::sqrt(800 * 2 / 9.0));
 }
 
-TEST_CASE("esgd in float, half and bfloat16, and in several types at once: the values are the best, to the bit") {
+TEST_CASE("esgd in float, half and bfloat16, and in several types at once: the values are the best, bit for bit") {
   auto const works = []<class Value>(Value) {
     problem<square, Value> p(5, 70, 2);
     double const start = p.fitness();

@@ -281,7 +281,7 @@ TEST_CASE("lbfgs: the same bits for one thread and many") {
   CHECK(run(ds::host<ds::cpp>{}) == run(ds::host<>{}));
 }
 
-TEST_CASE("lbfgs goes on from call to call as in one call") {
+TEST_CASE("lbfgs continues from call to call as in one call") {
   bowl<> once, twice;
   ds::lbfgs set{.max_iterations = 8, .max_evaluations = unlimited, .tolerance_gradient = 0, .tolerance_change = 0};
   ds::lbfgs_optimizer a{once.list(), set};
@@ -294,7 +294,7 @@ TEST_CASE("lbfgs goes on from call to call as in one call") {
   CHECK(once.y == twice.y);
 }
 
-TEST_CASE("lbfgs: an optimizer that is moved to itself goes on") {
+TEST_CASE("lbfgs: an optimizer that is moved to itself still works") {
   bowl<> moved, still;
   ds::lbfgs const set{.max_iterations = 3, .tolerance_gradient = 0, .tolerance_change = 0};
   ds::lbfgs_optimizer a{moved.list(), set}, b{still.list(), set};
@@ -328,7 +328,7 @@ TEST_CASE("lbfgs stops for every reason there is") {
   CHECK(p.x == before);
 }
 
-TEST_CASE("lbfgs: what evaluate throws leaves the values of the iteration's start, from where another call goes on") {
+TEST_CASE("lbfgs: if evaluate throws, the next call continues from the values of the iteration's start") {
   struct stop {};
   ds::lbfgs const set{.max_iterations = 6, .max_evaluations = 99, .tolerance_gradient = 0, .tolerance_change = 0};
   rosenbrock whole;

@@ -202,7 +202,7 @@ TEST_CASE("arguments that cannot be are refused before anything is sent") {
   CHECK(x == comm.size());
 }
 
-TEST_CASE("memory that cannot be had is said before anything is sent: the next collective works") {
+TEST_CASE("memory that cannot be allocated is an error before anything is sent: the next collective works") {
   ds::comm::mpi comm{MPI_COMM_WORLD, 60s};
   float x = 1;
   std::int64_t const most = std::int64_t(PTRDIFF_MAX / sizeof x) / comm.size();
@@ -303,7 +303,7 @@ TEST_CASE("a rank that is late is named by all others, within the deadline; it h
   CHECK(has(again, "rank " + std::to_string(comm.rank()) + " in all_reduce"));
 }
 
-TEST_CASE("ranks in different collectives are told so, all of them") {
+TEST_CASE("ranks in different collectives all get an error that says so") {
   ds::comm::mpi comm{MPI_COMM_WORLD, 60s};
   if (comm.size() == 1) return;
   std::vector<float> x(8);

@@ -192,7 +192,7 @@ TEST_CASE("muon on devices of several ranks has the bits of one device, in bucke
   }
 }
 
-TEST_CASE("devices whose matrix rules or states differ are told, and broadcast() makes them equal") {
+TEST_CASE("devices whose matrix rules or states differ get an error, and broadcast() makes them equal") {
   joined comm;
   if (comm.size() == 1) return;
   test::stream s;

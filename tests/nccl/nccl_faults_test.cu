@@ -436,7 +436,7 @@ TEST_CASE("two ranks on one GPU are refused, with what to do about it") {
   CHECK(why.ends_with("; give each rank a device of its own, by cudaSetDevice(local_rank) or CUDA_VISIBLE_DEVICES"));
 }
 
-TEST_CASE("an abort that hangs ends the process with a code of its own, while the late rank still lives") {
+TEST_CASE("an abort that hangs ends the process with its own exit code, while the late rank is still alive") {
   if (ranks::size() == 1) return;
   int const last = ranks::size() - 1;
   auto const mark = [](std::filesystem::path const& in, int r) { return in / ("ended." + std::to_string(r)); };

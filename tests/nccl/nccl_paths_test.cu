@@ -440,7 +440,7 @@ TEST_CASE("rules that look at the loss see the mean over the ranks, and skip tog
 
 // ---- what is asked of an optimizer ---------------------------------------------------------------------------------
 
-TEST_CASE("a run that goes on from what was saved has the bits of one that did not stop") {
+TEST_CASE("a run that is resumed has the bits of one that did not stop") {
   joined comm;
   test::stream s;
   auto const whole = [&](auto policy, bool stop) {

@@ -96,7 +96,7 @@ TEST_CASE("collectives, all types and counts") {
   }
 }
 
-TEST_CASE("devices of several ranks do what one process does on the host, to the bit") {
+TEST_CASE("devices of several ranks do what one process does on the host, bit for bit") {
   joined comm;
   trial<float> const m{comm, of_many_chunks};
   m.both(counted_steps, ds::lamb{});
@@ -288,7 +288,7 @@ TEST_CASE("averages, norms, gradients in memory, and frozen groups") {
   run("sharded", ds::sharded{comm, ds::ordered_sum{}});
 }
 
-TEST_CASE("broadcast: what was put back on one rank is on all") {
+TEST_CASE("broadcast: what was restored on one rank is on all") {
   joined comm;
   test::stream s;
   int const root = comm.size() - 1;
@@ -321,7 +321,7 @@ TEST_CASE("broadcast: what was put back on one rank is on all") {
   CHECK(run(true) == run(false));
 }
 
-TEST_CASE("agree: all are told which parameter, what of it and which ranks; nothing changes, and broadcast() mends") {
+TEST_CASE("agree: every rank names the parameter, its part and the ranks that differ; broadcast() repairs it") {
   joined comm;
   test::stream s;
   side<float, float, true> d{of_many_chunks, s, comm};
@@ -359,7 +359,7 @@ TEST_CASE("agree: all are told which parameter, what of it and which ranks; noth
   test::cuda(cudaGraphDestroy(nothing));
 }
 
-TEST_CASE("agree_every: in front of so many updates all are told; other steps wait for nothing; a capture is refused") {
+TEST_CASE("agree_every: before every n-th update all ranks report a difference; others do not wait") {
   joined comm;
   test::stream s;
   side<float, float, true> d{of_many_chunks, s, comm};

@@ -55,7 +55,7 @@ template <class F> void in_both_ways(joined& comm, test::stream const& s, F cons
 
 }  // namespace
 
-TEST_CASE("ranks save what one process on the host saves, and go on from each other's files to the bit") {
+TEST_CASE("ranks save what one process on the host saves, and resume bit for bit from each other's files") {
   joined comm;
   test::stream s;
   model<false> here(of_many_chunks, s, comm);

@@ -72,7 +72,7 @@ struct sign_descent {
 
 }  // namespace
 
-TEST_CASE("any_optimizer does what the optimizer in it does, to the bit") {
+TEST_CASE("any_optimizer does what the optimizer in it does, bit for bit") {
   auto p = two_groups(), q = two_groups();
   auto typed = make(p);
   ds::any_optimizer any{make(q)};
@@ -119,7 +119,7 @@ TEST_CASE("any_optimizer does what the optimizer in it does, to the bit") {
   CHECK(same_bits(p.value, q.value));
 }
 
-TEST_CASE("any_optimizer saves, loads and moves: a run goes on with the same bits") {
+TEST_CASE("any_optimizer saves, loads and moves: a run resumes bit for bit") {
   auto p = two_groups();
   ds::any_optimizer first{make(p)};
   for (int t = 1; t <= 4; ++t) p.set_gradients(t), first.step();
@@ -221,7 +221,7 @@ TEST_CASE("any_optimizer refuses what the optimizer in it cannot do, and says wh
   CHECK(opt.target<type>() == nullptr);
 }
 
-TEST_CASE("fields by name: of the matrix rule, of the parts of a chain, of a rule of one's own") {
+TEST_CASE("fields by name: of the matrix rule, of the parts of a chain, of your own rule") {
   std::vector<float> w(6, 1.f), g(6, 1.f);
   ds::parameters<float> params;
   params.add("w", w.data(), g.data(), ds::shape{2, 3});

@@ -161,7 +161,7 @@ template <class Value, class Make> void goes_on_from_file(Make const& make, std:
 
 }  // namespace
 
-TEST_CASE("checkpoint: masters, state, averages, slow weights, outer momentum and loss scale are put back to the bit") {
+TEST_CASE("checkpoint: masters, state, averages, slow weights, outer momentum and scale are restored bit for bit") {
   goes_on<half>(
       [](model<half>& m) {
         return ds::optimizer{m.parameters(), ds::adamw{.lr = 1e-2}, ds::master<float>{}, ds::states<float, bfloat16>{},
@@ -182,7 +182,7 @@ TEST_CASE("checkpoint: masters, state, averages, slow weights, outer momentum an
       });
 }
 
-TEST_CASE("checkpoint: parameters behind the values are put back to the bit") {
+TEST_CASE("checkpoint: parameters behind the values are restored bit for bit") {
   goes_on<half>(
       [](model<half>& m) {
         return ds::optimizer{m.parameters(), ds::adamw{.lr = 1e-2}, ds::master<float>{}, ds::ema_nesterov{.start = 1}};
@@ -198,7 +198,7 @@ TEST_CASE("checkpoint: parameters behind the values are put back to the bit") {
       });
 }
 
-TEST_CASE("checkpoint: a remainder is put back to the bit") {
+TEST_CASE("checkpoint: a remainder is restored bit for bit") {
   goes_on<bfloat16>(
       [](model<bfloat16>& m) { return ds::optimizer{m.parameters(), ds::sgd{.lr = 1e-2}, ds::master_remainder{}}; },
       [](auto const& from, auto& to) {
@@ -206,7 +206,7 @@ TEST_CASE("checkpoint: a remainder is put back to the bit") {
       });
 }
 
-TEST_CASE("checkpoint: what a rule remembers beside the elements is put back, of each group, tensor and the model") {
+TEST_CASE("checkpoint: a rule's memory for each group, each tensor and the model is restored") {
   auto const state = [](auto const& from, auto& to) {
     for (auto const& name : names) to.template set_state<0>(name, copy(from.template state<0>(name)));
   };
@@ -229,7 +229,7 @@ TEST_CASE("checkpoint: what a rule remembers beside the elements is put back, of
   }
 }
 
-TEST_CASE("checkpoint: the counts of rows are put back") {
+TEST_CASE("checkpoint: the counts of rows are restored") {
   goes_on<float>(
       [](model<float>& m) { return ds::optimizer{m.parameters(), ds::adam{}, ds::masked_rows<ds::row_step::own>{}}; },
       [](auto const& from, auto& to) {
@@ -258,7 +258,7 @@ TEST_CASE("checkpoint: another number of elements is refused, with the name and 
   CHECK(copy(opt.master("W")) == before);
 }
 
-TEST_CASE("checkpoint: save() and load() go on to the bit with whatever the optimizer has") {
+TEST_CASE("checkpoint: save() and load() resume any optimizer bit for bit") {
   SUBCASE("half, rounded at random from masters; averages, slow weights and a loss scale") {
     goes_on_from_file<half>(
         [](model<half>& m) {

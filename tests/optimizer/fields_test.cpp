@@ -316,7 +316,7 @@ TEST_CASE("on_plateau multiplies every rate after its schedule, by metrics by va
         "observe: the metric is null, but there must be 1 element");
 }
 
-TEST_CASE("the state of a plateau is saved, put back and kept by gathered()") {
+TEST_CASE("the state of a plateau is saved, restored and kept by gathered()") {
   three x, y;
   ds::on_plateau const policy{{.factor = 0.5, .patience = 1, .cooldown = 1}};
   ds::optimizer a{x.parameters(), ds::sgd{.lr = 1}, policy}, b{y.parameters(), ds::sgd{.lr = 1}, policy};

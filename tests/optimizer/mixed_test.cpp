@@ -103,7 +103,7 @@ TEST_CASE("one norm and one decision for all types") {
   CHECK(!tensors.at(1).finite);
 }
 
-TEST_CASE("averages of several types go in and out to the bit") {
+TEST_CASE("averages of several types are swapped in and out without changing a bit") {
   model x;
   ds::optimizer opt{x.together(), ds::adamw{.lr = 0.1}, ds::ema{.decay = 0.5}, ds::stochastic_rounding{}};
   opt.step();

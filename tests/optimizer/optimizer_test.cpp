@@ -287,7 +287,7 @@ TEST_CASE("some optional state: RMSprop keeps what it uses") {
   CHECK(ds::memory(m.params, ds::rmsprop{.momentum = 0.5, .centered = true}).bytes == 3 * 256 * 8);
 }
 
-TEST_CASE("an optimizer moves with all it has, and says so when what is left of it is used") {
+TEST_CASE("an optimizer moves with all it has, and using what is left of it is an error that says so") {
   model<double> m;
   ds::optimizer first{m.params, ds::adamw{}};
   first.step();

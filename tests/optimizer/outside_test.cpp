@@ -101,7 +101,7 @@ TEST_CASE("new addresses may not overlap with what the optimizer owns, or what i
   CHECK(message([&] { opt.select_rows("w", reinterpret_cast<std::uint8_t const*>(x.w.data())); }) == "");
 }
 
-TEST_CASE("a count that is too large is told in bytes; the minimizers and DLPack ask the same of addresses") {
+TEST_CASE("a count that is too large is reported in bytes; minimizers and DLPack check addresses in the same way") {
   edge const pages;
   arrays x;
   auto* const last = reinterpret_cast<float*>(pages.at + edge::page) - 3;

@@ -75,7 +75,7 @@ TEST_CASE("a shape is rows and columns; without one each element is a row") {
   CHECK(params.views()[2].count == 0);
 }
 
-TEST_CASE("a stack is its matrices, one behind the other, all or none of them") {
+TEST_CASE("a stack is its matrices, back to back, all or none of them") {
   ds::parameters<float> params;
   params.add_stack("heads", memory, memory + 100, 3, {4, 5}, ds::group{1});
   params.add_stack("none", memory, memory, 0, {4, 5});

@@ -184,7 +184,7 @@ TEST_CASE(
   CHECK(good);
 }
 
-TEST_CASE("skipped steps leave everything, and the run goes on as if they had never been") {
+TEST_CASE("skipped steps change nothing, and the run continues as if they had never happened") {
   auto const train = [](bool with_bad_ones) {
     model<float, float> m;
     ds::warmup<ds::cosine> const lr{.steps = 2, .then = {.peak = 0.1, .floor = 0, .steps = 4}};

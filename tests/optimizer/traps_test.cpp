@@ -38,7 +38,7 @@ std::vector<std::size_t> const sizes{3, 0, chunk + 9, 21};
 
 }  // namespace
 
-TEST_CASE("trap 1: the step count does not freeze in a small type, so that bias correction goes on") {
+TEST_CASE("trap 1: the step count does not freeze in a small type, so bias correction continues") {
   static_assert(std::is_same_v<decltype(ds::step_report::step), std::int64_t>);
   // 1000 steps of one gradient in bfloat16, with a float master to show the difference: each step of Adam moves by lr.
   std::vector<bfloat16> value(9, ds::narrow<bfloat16>(1.f)), gradient(9, ds::narrow<bfloat16>(0.5f));
@@ -163,7 +163,7 @@ TEST_CASE("trap of an overflow that is counted: two tell as much as one") {
   CHECK(opt.report().step == 0);
 }
 
-TEST_CASE("trap 2: the step is saved and put back as the integer that it is, beyond what float and half count") {
+TEST_CASE("trap 2: the step is saved and restored as an integer, beyond what float and half can count") {
   std::vector<float> w(8, 1.f), g(8, 0.5f);
   ds::parameters<float> params;
   params.add("w", w.data(), g.data(), w.size());

@@ -118,7 +118,7 @@ TEST_CASE("the result does not depend on the loss scale, bit for bit") {
   }
 }
 
-TEST_CASE("unscale() and step() are step(), bit for bit: unscaled once, and what is not finite is found") {
+TEST_CASE("unscale() then step() equals step(), bit for bit: it divides once and finds what is not finite") {
   problem<float> p(sizes), q(sizes);
   ds::dynamic_loss_scale const policy{.init = 0x1p16, .interval = 2};
   ds::optimizer a{p.parameters(), ds::adamw{}, policy, ds::clip_norm{1}};
@@ -145,7 +145,7 @@ TEST_CASE("unscale() and step() are step(), bit for bit: unscaled once, and what
   }
 }
 
-TEST_CASE("gradients that are written anew after unscale() have their loss scale again") {
+TEST_CASE("gradients that are overwritten after unscale() have their loss scale again") {
   ds::loss_scaler scaler{ds::dynamic_loss_scale{.init = 1024}};
   auto const check = [](auto scale) {
     problem<float> p(sizes), q(sizes);
@@ -235,7 +235,7 @@ TEST_CASE("iterations that only accumulate leave a shared scale alone") {
   }
 }
 
-TEST_CASE("training that does not recover is called so after as many skips as patience asks for, not before") {
+TEST_CASE("training that does not recover is reported after as many skips as patience asks for, not before") {
   auto const skips_until_stuck = [](auto& opt, auto& p) {
     p.grad[0][0] = float(not_a_number);
     for (int n = 1; n <= 100; ++n) {
@@ -264,7 +264,7 @@ TEST_CASE("training that does not recover is called so after as many skips as pa
 
 // ---- clipping and norms ---------------------------------------------------------------------------------------------
 
-TEST_CASE("clip_value lets what is not finite through to the skip") {
+TEST_CASE("clip_value does not hide non-finite gradients from the skip") {
   for (double bad : {not_a_number, infinity, -infinity}) {
     CAPTURE(bad);
     problem<float> p(sizes);
@@ -284,7 +284,7 @@ TEST_CASE("clip_value lets what is not finite through to the skip") {
   }
 }
 
-TEST_CASE("gradient_norm() of all, of a group and of a tensor is the norm in double, and what report() says") {
+TEST_CASE("gradient_norm() of all, of a group and of a tensor is the norm in double, as in report()") {
   auto const check = [](auto gradient_type, auto policy, double (*power)(double), double (*root)(double),
                         bool largest) {
     using G = decltype(gradient_type);
@@ -425,7 +425,7 @@ TEST_CASE("diagnose() names every tensor with a bad gradient, and is empty after
   CHECK(opt.diagnose().empty());
 }
 
-TEST_CASE("diagnose() where nothing was measured is empty, and after gradient_norm() it knows") {
+TEST_CASE("diagnose() is empty where nothing was measured, and filled by gradient_norm()") {
   problem<float> p(sizes);
   ds::optimizer opt{p.parameters(), ds::sgd{}};
   CHECK(opt.diagnose().empty());
@@ -467,7 +467,7 @@ TEST_CASE("transform_gradients sees the true gradients, and what it leaves alone
 
 // ---- accumulation ---------------------------------------------------------------------------------------------------
 
-TEST_CASE("micro-batches of any number and size are the big batch, bit for bit where the sums are exact") {
+TEST_CASE("micro-batches of any number and size equal the whole batch, bit for bit where the sums are exact") {
   // Each update has 16 examples, whose gradients are summed; weights are numbers of examples.
   auto const train = [](std::vector<std::vector<int>> const& splits, int n, bool flushes) {
     problem<float> p(sizes);
@@ -506,7 +506,7 @@ TEST_CASE("micro-batches of any number and size are the big batch, bit for bit w
   CHECK(same_bits(train({{16}, {2, 2, 12}}, 100, true), big));  // never full
 }
 
-TEST_CASE("equal micro-batches of mean losses need no weight, and flush() takes those that wait") {
+TEST_CASE("equal micro-batches of mean losses need no weight, and flush() updates with those so far") {
   problem<double> p(sizes), q(sizes);
   ds::optimizer a{p.parameters(), ds::sgd{.lr = 1}, ds::accumulate{4}};
   ds::optimizer b{q.parameters(), ds::sgd{.lr = 1}};
@@ -534,7 +534,7 @@ TEST_CASE("equal micro-batches of mean losses need no weight, and flush() takes 
   CHECK(a.report().step == 2);
 }
 
-TEST_CASE("a bad micro-batch skips its update alone, and the loss scale changes between updates only") {
+TEST_CASE("a bad micro-batch skips only its update, and the loss scale changes only between updates") {
   problem<float> p(sizes);
   ds::optimizer opt{p.parameters(), ds::sgd{}, ds::accumulate{2}, ds::dynamic_loss_scale{.init = 8, .interval = 1},
                     ds::zero_grad{}};
@@ -560,7 +560,7 @@ TEST_CASE("a bad micro-batch skips its update alone, and the loss scale changes 
 
 // ---- averages -------------------------------------------------------------------------------------------------------
 
-TEST_CASE("swap_average() twice changes no bit, and training goes on as if it had not been called") {
+TEST_CASE("swap_average() twice changes no bit, and training continues as if it had not been called") {
   auto const train = [](bool swaps, auto... policies) {
     problem<half> p(sizes);
     ds::optimizer opt{p.parameters(), ds::adamw{.lr = 0.05}, ds::ema{.decay = 0.75}, policies...};
@@ -590,7 +590,7 @@ TEST_CASE("swap_average() twice changes no bit, and training goes on as if it ha
   CHECK(same_bits(beside(true), beside(false)));
 }
 
-TEST_CASE("averages are their formulas") {
+TEST_CASE("averages follow their formulas") {
   std::size_t const steps = 12;
   auto const worst = [&](auto policy, auto const& formula) {  // formula(all values of an element, update, its average)
     problem<double> p(sizes);
@@ -638,7 +638,7 @@ TEST_CASE("averages are their formulas") {
   CHECK(worst(ds::swa{.start = 4, .every = 3}, mean_of(4, 3)) < 1e-14);
 }
 
-TEST_CASE("lookahead is its formula, and its fast weights go on from the slow ones") {
+TEST_CASE("lookahead follows its formula, and its fast weights continue from the slow ones") {
   problem<double> p(sizes);
   double const lr = 0.25, alpha = 0.25;
   ds::optimizer opt{p.parameters(), ds::sgd{.lr = lr}, ds::lookahead{.k = 3, .alpha = alpha}};
@@ -658,7 +658,7 @@ TEST_CASE("lookahead is its formula, and its fast weights go on from the slow on
   }
 }
 
-TEST_CASE("policies of a user are their formulas") {
+TEST_CASE("user-defined policies follow their formulas") {
   problem<double> p(sizes);
   test::bounded_pull const pull;
   ds::optimizer opt{p.parameters(), ds::sgd{.lr = 0.25}, pull, test::late_mean{}};
@@ -789,7 +789,7 @@ TEST_CASE("cautious_decay sees the signs of updates whose product with p underfl
   }
 }
 
-TEST_CASE("outer is Nesterov's SGD on what K updates have gone, and lookahead without momentum") {
+TEST_CASE("outer is Nesterov's SGD on the distance of K updates, and without momentum it is lookahead") {
   problem<double> p(sizes), q(sizes), r(sizes);
   double const lr = 0.25, outer_lr = 0.7, mu = 0.9;
   ds::optimizer opt{p.parameters(), ds::sgd{.lr = lr}, ds::outer{.every = 3, .lr = outer_lr, .momentum = mu}};
@@ -941,7 +941,7 @@ TEST_CASE("ema_nesterov follows the learning rate: its schedule, the plateau, a 
   CHECK(factor(9, none, of_four, ds::learning_rate([](std::int64_t) { return 1.; })) == doctest::Approx(0.25));
 }
 
-TEST_CASE("lookahead, outer and ema_nesterov go on from values that the caller has set") {
+TEST_CASE("lookahead, outer and ema_nesterov continue from values that the caller has set") {
   problem<float> p(sizes);
   auto const pulled = [&](auto const& how) {
     ds::optimizer opt{p.parameters(), ds::sgd{.lr = 0.5}, how, ds::master<double>{}};
@@ -1088,7 +1088,7 @@ TEST_CASE("scale_rows() multiplies blocks of rows of values, masters and slow we
   CHECK(same_bits(w, same));
 }
 
-TEST_CASE("reload_values() makes masters of the values, and nothing else of anything") {
+TEST_CASE("reload_values() rebuilds the masters from the values and changes nothing else") {
   problem<bfloat16> p(sizes), q(sizes), r(sizes);
   ds::optimizer a{p.parameters(), ds::adamw{.lr = 0.01}, ds::master<float>{}, ds::ema{}};
   ds::optimizer b{q.parameters(), ds::adamw{.lr = 0.01}, ds::master_remainder{}, ds::ema{}};
@@ -1167,7 +1167,7 @@ TEST_CASE("last_report() is report() on the host, after every kind of call") {
   CHECK(same());
 }
 
-TEST_CASE("calls in a wrong order are refused, with the order that is right, and nothing happens") {
+TEST_CASE("calls in a wrong order are refused with the right order, and change nothing") {
   problem<float> p(sizes);
   ds::loss_scaler scaler{ds::dynamic_loss_scale{.init = 4}};
   CHECK(message([&] { scaler.update(); }) ==

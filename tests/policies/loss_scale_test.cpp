@@ -211,7 +211,7 @@ TEST_CASE("loss scale: refill::growth is Megatron's DynamicGradScaler") {
   }
 }
 
-TEST_CASE("loss scale: what the two refills differ in") {
+TEST_CASE("loss scale: how the two refills differ") {
   dynamic_loss_scale apex{.init = 1024, .interval = 100, .hysteresis = 2}, megatron = apex;
   megatron.refill = refill::growth;
   CHECK(run(apex, "x").scale == 1024);
@@ -260,7 +260,7 @@ TEST_CASE("loss scale: growth that is not finite is refused, and counting starts
   CHECK(run(slow, "..").scale == 0x1.8p127f);
 }
 
-TEST_CASE("loss scale: 3000 bad steps end at the floor, and after `patience` of them there it is stuck") {
+TEST_CASE("loss scale: 3000 bad steps end at the floor, and after `patience` steps there it is stuck") {
   for (double min : {1.0, 0.1, smallest}) {
     dynamic_loss_scale const policy{.min = min, .patience = 20};
     auto s = policy.start();
@@ -323,7 +323,7 @@ TEST_CASE("static loss scale: it never moves, and is stuck after `patience` skip
   CHECK(static_loss_scale{}.start().scale == 128);
 }
 
-TEST_CASE("loss scale: what is refused") {
+TEST_CASE("loss scale: settings that are refused") {
   auto const check = [](auto const& policy) { ds::detail::check_rule<float>(policy); };
   CHECK_NOTHROW(check(dynamic_loss_scale{}));
   CHECK_NOTHROW(check(dynamic_loss_scale{.init = 1, .min = 1, .max = 1}));
@@ -360,7 +360,7 @@ TEST_CASE("loss scale: what is refused") {
                     "dynamic_loss_scale: max must be at least min and finite in float, is 2");
 }
 
-TEST_CASE("a state is put back where the policy could have come by it, and stays within its counts from there") {
+TEST_CASE("a state is restored if the policy could have reached it, and stays within its counts from there") {
   constexpr int most = std::numeric_limits<int>::max();
   ds::dynamic_loss_scale const policy{.interval = most, .min = 2, .max = 64, .hysteresis = 3};
   ds::loss_scaler scaler{ds::dynamic_loss_scale{.init = 16, .interval = most, .min = 2, .max = 64, .hysteresis = 3}};

@@ -86,7 +86,7 @@ TEST_CASE("memory_from: every buffer comes from the resource and goes back to it
   CHECK(resource.wrong == 0);
 }
 
-TEST_CASE("memory_from: a resource that has no more throws what it throws, and nothing is lost or changed") {
+TEST_CASE("memory_from: what an exhausted resource throws is passed on, and nothing is lost or changed") {
   model m;
   for (std::size_t most : {0, 20'000, 30'000, 50'000}) {
     counted resource;

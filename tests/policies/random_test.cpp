@@ -98,7 +98,7 @@ TEST_CASE("stochastic rounding is unbiased over seeds, and rounds to a neighbour
   CHECK(m.deviation == doctest::Approx(0x1p-8 * std::sqrt(p * (1 - p))).epsilon(0.05));
 }
 
-TEST_CASE("bfloat16 weights of 1 with steps of 1e-4 move as their master in the mean, and not at all without") {
+TEST_CASE("bfloat16 weights of 1 with steps of 1e-4 follow their master on average, to nearest they do not move") {
   auto const train = [](auto rule, auto... policies) {
     alike<bfloat16> w(8000, 1, 0.5f);
     ds::optimizer opt{w.params, rule, policies...};
@@ -123,7 +123,7 @@ TEST_CASE("bfloat16 weights of 1 with steps of 1e-4 move as their master in the 
   check(ds::sgd{.lr = 2e-4});
 }
 
-TEST_CASE("half values and states are rounded at random, each with numbers of its own") {
+TEST_CASE("half values and states are rounded at random, each with its own numbers") {
   // Value and state move halfway between two halves: they must not round up and down together.
   alike<half> w(40000, 1, 1);
   ds::optimizer opt{w.params, ds::sgd{.lr = 0x1p-12, .momentum = 0x1p-12}, ds::states<half>{},
@@ -142,7 +142,7 @@ TEST_CASE("half values and states are rounded at random, each with numbers of it
   CHECK(std::abs(correlation) < 5 / std::sqrt(double(state.size())));
 }
 
-TEST_CASE("values beside a master are the master rounded at random: without bias, and the master does not notice") {
+TEST_CASE("values beside a master are the master rounded at random: without bias, and the master does not change") {
   auto const check = [](auto type, auto... states) {
     using Value = decltype(type);
     constexpr double spacing = std::is_same_v<Value, half> ? 0x1p-10 : 0x1p-7;  // from 1 to 2
@@ -225,7 +225,7 @@ TEST_CASE("one seed gives the same bits for any number of threads and any system
   CHECK(!same_bits(train(2, ds::host{}), alone));
 }
 
-TEST_CASE("gradient noise is normal with the deviation that it promises, new at every step") {
+TEST_CASE("gradient noise is normal with the stated deviation, and new at every step") {
   std::size_t const n = 100000;
   alike<double> w(n, 0, 0);
   ds::gradient_noise const noise{.eta = 0.3, .gamma = 0.55, .seed = 11};
@@ -263,7 +263,7 @@ TEST_CASE("gradient noise has mean zero over seeds at one element") {
   CHECK(m.deviation == doctest::Approx(1).epsilon(0.03));
 }
 
-TEST_CASE("noise and rounding depend on the number of the element alone, not on how tensors cut it") {
+TEST_CASE("noise and rounding depend on the element's number, not on how tensors are cut") {
   auto const train = [](std::vector<std::size_t> const& sizes, auto rule) {
     std::vector<bfloat16> value(256, ds::narrow<bfloat16>(1.f));
     std::vector<float> gradient(256, 1e-3f);
@@ -283,7 +283,7 @@ TEST_CASE("noise and rounding depend on the number of the element alone, not on 
   CHECK(same < 32);
 }
 
-TEST_CASE("skipped steps draw nothing and enter no average: the run is as if they had not been") {
+TEST_CASE("skipped steps draw nothing and enter no average: the run is as without them") {
   auto const train = [](bool with_bad_ones) {
     problem<bfloat16> p({100, 9});
     ds::optimizer opt{p.parameters(), ds::adamw{.lr = 0.01}, ds::gradient_noise{.eta = 0.1}, ds::stochastic_rounding{5},

@@ -107,7 +107,7 @@ TEST_CASE_TEMPLATE("stochastic rounding: up in exactly the dropped fraction of a
   }
 }
 
-TEST_CASE_TEMPLATE("stochastic rounding: what T represents stays, whatever the random number", T, half, bfloat16) {
+TEST_CASE_TEMPLATE("stochastic rounding: a number that T represents stays, for any random number", T, half, bfloat16) {
   int moved = 0;
   for (int w = 0; w < 0x10000; ++w) {
     float const wide = widen<float>(std::bit_cast<T>(std::uint16_t(w)));
@@ -139,7 +139,7 @@ TEST_CASE_TEMPLATE("stochastic rounding: beyond the largest finite number it is 
   CHECK(infinite == 0);
 }
 
-TEST_CASE_TEMPLATE("stochastic rounding: not a number stays that, with any payload", T, half, bfloat16) {
+TEST_CASE_TEMPLATE("stochastic rounding: NaN stays NaN, with any payload", T, half, bfloat16) {
   for (std::uint32_t bits : {0x7fc00000u, 0xffc00000u, 0x7f800001u, 0xff800001u, 0x7fffffffu, 0xffffffffu, 0x7fbfffffu})
     for (std::uint32_t r : {0u, 1u, 0x8000u, 0xffffu})
       CHECK(std::isnan(widen<float>(narrow_stochastic<T>(std::bit_cast<float>(bits), r))));

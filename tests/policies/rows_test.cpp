@@ -138,7 +138,7 @@ void follows_the_mask(std::int64_t rows, std::int64_t columns, int shift, Rule r
 
 }  // namespace
 
-TEST_CASE("rows that are not selected stay to the bit, the selected are updated as without a mask") {
+TEST_CASE("rows that are not selected keep every bit, the selected ones are updated as without a mask") {
   for (std::int64_t columns : {1, 2, 3, 7, 8, 16, 33})
     for (std::int64_t rows : {0, 1, 5, 300})
       for (int shift : {0, 1}) {
@@ -234,7 +234,7 @@ TEST_CASE("a skipped step sets the gradients of selected rows to zero, and of no
   for (std::size_t i = 0; i < 18; ++i) CHECK(a.g()[i] == (mask[i / 3] ? 0 : before[i]));
 }
 
-TEST_CASE("a list selects what a mask of its rows does; negative numbers are left out, one twice counts once") {
+TEST_CASE("a list selects the rows that a mask would; negative numbers are ignored, duplicates count once") {
   auto const listed = []<class Index>(Index) {
     table<float> a{9, 3, 0}, b{9, 3, 0};
     ds::optimizer one{a.list(), ds::adam{}, ds::masked_rows{}}, two{b.list(), ds::adam{}, ds::masked_rows{}};
@@ -311,7 +311,7 @@ TEST_CASE("preset::torch::SparseAdam on selected rows is torch.optim.SparseAdam,
   follows(0.f, 2e-6);
 }
 
-TEST_CASE("rows with their own step are as an optimizer each, which steps when the row is selected") {
+TEST_CASE("rows with their own step equal one optimizer each, which steps when the row is selected") {
   auto const holds = []<class Value>(Value, std::int64_t columns, auto rule, auto schedule) {
     CAPTURE(columns);
     constexpr std::int64_t rows = 30;
@@ -410,7 +410,7 @@ TEST_CASE("sparse gradients: each step sees three of sixty features, and least s
   finds(0.0, adam, 1e-4, shared, falling);
   finds(0.f, adam, 1e-4, shared, falling);
   finds(0.f, ds::adam{}, 1e-4, own, falling);
-  // The other rules that docs/optimizers.md recommends for sparse or rare gradients.
+  // The other rules that docs/optimizers/ recommends for sparse or rare gradients.
   auto const recommended = [&](auto rule, double rate) {
     auto const down = ds::learning_rate(ds::cosine{.peak = rate, .steps = 10000});
     finds(0.0, rule, 1e-4, shared, down);
@@ -427,14 +427,14 @@ TEST_CASE("sparse gradients: each step sees three of sixty features, and least s
   finds(half{}, ds::adagrad{.lr = 0.5}, 1e-3, shared, ds::master<float>{});
 }
 
-TEST_CASE("memory: what rows count is said beforehand") {
+TEST_CASE("memory: the memory of row counts is known beforehand") {
   table<float> a{40, 5, 0};
   auto const m = ds::memory(a.list(), ds::adam{}, ds::masked_rows<ds::row_step::own>{});
   CHECK(m.bytes == ds::memory(a.list(), ds::adam{}).bytes + 4 * 40);
   CHECK(ds::memory(a.list(), ds::adam{}, ds::masked_rows{}).bytes == ds::memory(a.list(), ds::adam{}).bytes);
 }
 
-TEST_CASE("gathered: rows that go, come and change places take their states along") {
+TEST_CASE("gathered: rows that are removed, added and moved take their states along") {
   auto const holds = []<class Value, class Rule, class... Ps>(Value, std::int64_t columns, Rule rule, Ps... policies) {
     CAPTURE(columns);
     // Each row is compared with an optimizer of its own, which moves with the row.
@@ -481,7 +481,7 @@ TEST_CASE("gathered: rows that go, come and change places take their states alon
   }
 }
 
-TEST_CASE("gathered: masters, averages, slow weights, remainders and what rows count come along") {
+TEST_CASE("gathered: masters, averages, slow weights, remainders and row counts are kept") {
   table<bfloat16, float> a{5, 3, 0}, b{4, 3, 0};
   std::vector<std::int64_t> const from{3, 0, -1, 4};
   ds::optimizer opt{a.list(), ds::adam{.lr = 0.1}, ds::masked_rows<ds::row_step::own>{}, ds::master<float>{},
@@ -522,7 +522,7 @@ TEST_CASE("gathered: masters, averages, slow weights, remainders and what rows c
     CHECK(same_bits(turned_round.remainder("w").data() + r * 3, joined.remainder("w").data() + (4 - r) * 3, 3));
 }
 
-TEST_CASE("gathered: groups, schedules, loss scale and the memory of rules go on; other parameters come and go") {
+TEST_CASE("gathered: groups, schedules, loss scale and the memory of rules are kept; parameters come and go") {
   table<float> a{4, 2, 0}, b{3, 2, 0}, fresh{2, 2, 0}, gone{7, 1, 0};
   ds::parameters<float> before, after;
   before.add("w", a.p(), a.g(), ds::shape{4, 2}, ds::group{1});
@@ -551,7 +551,7 @@ TEST_CASE("gathered: groups, schedules, loss scale and the memory of rules go on
   CHECK(b.p()[0] == doctest::Approx(y + 0.25 * (z - y) - 0.25 * (1 - 0.9 * 0.75) * u).epsilon(1e-5));
 }
 
-TEST_CASE("gathered: what does not fit is refused with a sentence, and nothing is lost") {
+TEST_CASE("gathered: what does not fit is refused with a message, and nothing is lost") {
   table<float> a{4, 2, 0}, b{3, 2, 0};
   ds::optimizer opt{a.list(), ds::adam{}};
   opt.step();

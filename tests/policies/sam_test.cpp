@@ -68,7 +68,7 @@ TEST_CASE("sam: the formula, with the norm over all groups") {
   }
 }
 
-TEST_CASE("sam: step() puts the values back to the bit, whatever stores them") {
+TEST_CASE("sam: step() restores the values bit for bit, in any storage type") {
   auto const returns = []<class Value, class... Ps>(Value, Ps... policies) {
     bowl<Value> b;
     auto const x = b.x, y = b.y;
@@ -133,7 +133,7 @@ TEST_CASE("sam: frozen groups do not move, nor does anything when a gradient is 
   CHECK(b.x == before);
 }
 
-TEST_CASE("sam: calls out of order say the right one") {
+TEST_CASE("sam: an error for calls out of order names the right order") {
   bowl<float> b;
   ds::optimizer opt{b.list(), ds::sgd{}, ds::sam{}, ds::ema{}};
   opt.ascend();
@@ -150,7 +150,7 @@ TEST_CASE("sam: calls out of order say the right one") {
                        "sam: rho must be finite and at least 0, is -1", std::invalid_argument);
 }
 
-TEST_CASE("sam: the values that are kept are in the report of memory") {
+TEST_CASE("sam: memory() includes the saved values") {
   bowl<half> b;
   auto const m = ds::memory(b.list(), ds::sgd{}, ds::sam{});
   REQUIRE(m.buffers.size() == 1);
@@ -158,8 +158,7 @@ TEST_CASE("sam: the values that are kept are in the report of memory") {
   CHECK(m.buffers[0].bytes == 2 * 128);
 }
 
-TEST_CASE(
-    "maximize: the way of the negative gradient, also clipped; rules/sixteen_bits_test.cpp says so of every rule") {
+TEST_CASE("maximize: a step along the negative gradient, also clipped; rules/sixteen_bits_test.cpp tests every rule") {
   auto const mirrored = [](auto rule, auto... policies) {
     bowl<float> up, down;
     ds::optimizer a{up.list(), rule, ds::maximize{}, policies...};
@@ -183,7 +182,7 @@ TEST_CASE("maximize with sam: the first step of the two goes downhill") {
   CHECK(b.x[0] < 1);
 }
 
-TEST_CASE("sam: an empty tensor, one element, memory off its alignment, several types") {
+TEST_CASE("sam: an empty tensor, one element, misaligned memory, several types") {
   alignas(16) float x[16] = {1, 2, 3, 4, 5}, g[16] = {0, 3, 4, 0, 0};
   ds::parameters<float> list;
   list.add("empty", static_cast<float*>(nullptr), static_cast<float*>(nullptr), 0);

@@ -96,7 +96,7 @@ TEST_CASE("state_in: state in the caller's memory has the bits of the optimizer'
   CHECK(memory.guards_stay());
 }
 
-TEST_CASE("state_in: a run goes on from memory that has its contents, bit for bit") {
+TEST_CASE("state_in: a run resumes, bit for bit, from memory that has its contents") {
   model one, two;
   callers memory, others;
   auto through = make(one, ds::state_in{&memory.list});
@@ -119,7 +119,7 @@ TEST_CASE("state_in: a run goes on from memory that has its contents, bit for bi
   CHECK(std::memcmp(before.data(), two.value.data(), before.size() * 2) == 0);
 }
 
-TEST_CASE("state_in: an optimizer for each step over the caller's tensors is one for all") {
+TEST_CASE("state_in: a new optimizer for each step over the caller's tensors equals one for all steps") {
   std::vector<float> value(70, 1.f), gradient(70), m(70), v(70), at_once = value;
   ds::parameters<float> params, all;
   params.add("w", value, gradient), all.add("w", at_once, gradient);
@@ -138,7 +138,7 @@ TEST_CASE("state_in: an optimizer for each step over the caller's tensors is one
   CHECK(value == at_once);
 }
 
-TEST_CASE("state_in: only some pieces, and the ranks' broadcast reaches them") {
+TEST_CASE("state_in: a list may have only some pieces, and broadcast() between ranks reaches them") {
   model plain, ours;
   callers memory;
   ds::state_memory some;

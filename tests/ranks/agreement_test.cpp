@@ -234,7 +234,7 @@ TEST_CASE("trap 30: hyperparameters that differ: of policies") {
   });
 }
 
-TEST_CASE("trap 30: versions of the library that differ are told first; the version is that of the build") {
+TEST_CASE("trap 30: versions of the library that differ are reported first; the version is that of the build") {
   differ("descent 0.1.0 (rank 0, 2); descent 0.2.0 (rank 1)", [](auto& comm, bool is, start&) {
     std::uint64_t number = 0;
     throw std::invalid_argument(ds::detail::difference_in(
@@ -318,7 +318,7 @@ TEST_CASE("every number of an aggregate is found, in its arrays, rules inside an
   CHECK_FALSE(numbers_in(with_secrets{}).second);
 }
 
-TEST_CASE("fields of a rule that show in no term before the last update that is compared are told at the start") {
+TEST_CASE("fields of a rule that change no term before the last compared update are reported at the start") {
   differ("lr of group 0 is 0.001 (", [](auto& comm, bool is_odd, start& s) {
     // the schedule overrides lr
     ds::optimizer opt{s.usual(), ds::adamw{.lr = is_odd ? 2e-3 : 1e-3}, ds::learning_rate(ds::constant{1}),
@@ -326,7 +326,7 @@ TEST_CASE("fields of a rule that show in no term before the last update that is 
   });
 }
 
-TEST_CASE("agree: all are told which parameter, what of it and which ranks; nothing changes, and broadcast() mends") {
+TEST_CASE("agree: every rank names the parameter, its part and the ranks that differ; broadcast() repairs it") {
   ranks::with_ranks(team, [](auto& comm) {
     ranks::model<ds::half> m(0, {4099, 1, 0, 7});
     ds::optimizer opt{
@@ -368,7 +368,7 @@ TEST_CASE("agree: all are told which parameter, what of it and which ranks; noth
   });
 }
 
-TEST_CASE("agree_every: in front of so many updates all are told, nothing has changed, and the next step goes on") {
+TEST_CASE("agree_every: before every n-th update all ranks report a difference with nothing changed") {
   auto const run = [](auto const& policy_of) {
     ranks::with_ranks(team, [&](auto& comm) {
       ranks::model<float> m;

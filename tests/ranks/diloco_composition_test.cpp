@@ -296,7 +296,7 @@ template <class Value, class Make, class Parameter> void try_seeds(Make const& m
 
 }  // namespace
 
-TEST_CASE("ranks that rarely meet: what interrupts leaves no trace, and meetings follow the algorithm: in float") {
+TEST_CASE("ranks that rarely communicate: interruptions leave no trace, outer steps follow the algorithm: in float") {
   try_seeds<float>(
       [](auto const& list) {
         return ds::optimizer{list, ds::sgd{.lr = 0.02, .momentum = 0.5}, ds::skip_nonfinite{}, ds::ema{.decay = 0.9},
@@ -305,7 +305,7 @@ TEST_CASE("ranks that rarely meet: what interrupts leaves no trace, and meetings
       [](auto const&, std::string const&, auto const& values) { return values; });
 }
 
-TEST_CASE("ranks that rarely meet: what interrupts leaves no trace, and meetings follow the algorithm: with masters") {
+TEST_CASE("ranks that rarely communicate: interruptions leave no trace, outer steps follow the algorithm: masters") {
   try_seeds<ds::half>(
       [](auto const& list) {
         return ds::optimizer{list, ds::adamw{.lr = 0.02}, ds::skip_nonfinite{}, ds::master<float>{}, ds::swa{},

@@ -165,10 +165,10 @@ template <class Policy> void every_allocation_fails(Policy const& policy) {
 
 }  // namespace
 
-TEST_CASE("trap 37: every allocation of one rank fails, replicated: no leak, and the others are told") {
+TEST_CASE("trap 37: every allocation of one rank fails, replicated: no leak, and the others report it") {
   every_allocation_fails(ranks::replicated);
 }
-TEST_CASE("trap 37: every allocation of one rank fails, sharded: no leak, and the others are told") {
+TEST_CASE("trap 37: every allocation of one rank fails, sharded: no leak, and the others report it") {
   every_allocation_fails(ranks::sharded_ordered);
 }
 

@@ -294,7 +294,7 @@ template <class List, class... Ps> auto optimizer_of(List const& list, Ps... pol
 
 }  // namespace
 
-TEST_CASE("grids go on from all that is saved: novograd, accumulated, averaged, with slow weights and noise") {
+TEST_CASE("grids resume from all that is saved: novograd, accumulated, averaged, with slow weights and noise") {
   try_grids<float>(replicated([](auto const& list, auto... ranks) {
     return optimizer_of(list, ds::novograd{.lr = 0.01}, ds::clip<ds::norm::l2, ds::scope::tensor>{0.5},
                         ds::ema{.decay = 0.9}, ds::accumulate{2}, ds::lookahead{.k = 2}, ds::gradient_noise{},
@@ -302,7 +302,7 @@ TEST_CASE("grids go on from all that is saved: novograd, accumulated, averaged, 
   }));
 }
 
-TEST_CASE("grids go on from all that is saved: adamw in half, with a loss scale, a master and a plateau") {
+TEST_CASE("grids resume from all that is saved: adamw in half, with a loss scale, a master and a plateau") {
   try_grids<ds::half>(sharded([](auto const& list, auto... ranks) {
     return optimizer_of(list, ds::adamw{.lr = 0.01}, ds::master<float>{}, ds::stochastic_values{}, ds::clip_norm{1.0},
                         ds::on_plateau{{.patience = 2}}, ds::dynamic_loss_scale{.init = 16, .interval = 3, .max = 64},
@@ -310,14 +310,14 @@ TEST_CASE("grids go on from all that is saved: adamw in half, with a loss scale,
   }));
 }
 
-TEST_CASE("grids go on from all that is saved: prodigy, clipped by group, with outer steps") {
+TEST_CASE("grids resume from all that is saved: prodigy, clipped by group, with outer steps") {
   try_grids<float>(sharded([](auto const& list, auto... ranks) {
     return optimizer_of(list, ds::prodigy{.d0 = 1e-3}, ds::clip<ds::norm::inf, ds::scope::group>{0.5},
                         ds::outer{.every = 2}, ds::skip_nonfinite{}, ranks...);
   }));
 }
 
-TEST_CASE("grids go on from all that is saved: nadam and muon in bfloat16, clipped by tensor, with remainders") {
+TEST_CASE("grids resume from all that is saved: nadam and muon in bfloat16, clipped by tensor, with remainders") {
   try_grids<ds::bfloat16, float>(sharded([](auto const& list, auto... ranks) {
     return optimizer_of(list, ds::nadam{.lr = 0.01}, ds::matrices{ds::muon{.lr = 0.02}}, ds::master_remainder{},
                         ds::clip<ds::norm::l2, ds::scope::tensor>{0.5}, ranks...);

@@ -344,7 +344,7 @@ TEST_CASE("sam climbs along the gradient of all ranks") {
 
 // ---- failure -------------------------------------------------------------------------------------------------------
 
-TEST_CASE("an exception between two steps of one rank ends the others' calls at once; the optimizer does not go on") {
+TEST_CASE("an exception between two steps of one rank ends the others' calls at once; further steps are refused") {
   ds::comm::threads world{2, std::chrono::seconds(60)};
   auto const thrown = on_ranks(world, [&](auto& comm) {
     model<float> m;
@@ -400,7 +400,7 @@ TEST_CASE("who waits for a rank gives up at the deadline, not before") {
   CHECK(none(thrown));
 }
 
-TEST_CASE("ranks in different collectives are told so") {
+TEST_CASE("ranks in different collectives get an error that says so") {
   ds::comm::threads world{2, std::chrono::seconds(60)};
   auto const thrown = on_ranks(world, [&](auto& comm) {
     std::vector<float> x(4);

@@ -117,7 +117,7 @@ using soap_optimizer =
 
 }  // namespace
 
-TEST_CASE("trap 50: each rule of matrices: sharded ranks do what one process does, to the bit") {
+TEST_CASE("trap 50: each rule of matrices: sharded ranks do what one process does, bit for bit") {
   ds::clip_norm const clip{0.5};
   ds::ema const ema{.decay = 0.5};
   same_as_alone(large, ranks::sharded_ordered, ds::muon{.lr = 0.02}, clip, ema);
@@ -136,7 +136,7 @@ TEST_CASE("matrices, replicated, in buckets, and in 16 bits with masters and a l
                                  ds::dynamic_loss_scale{.init = 1}, ds::zero_grad{});
 }
 
-TEST_CASE("trap 51: sharded matrices: a rank has the state of what it owns, and files go on with any number of ranks") {
+TEST_CASE("trap 51: sharded matrices: a rank has the state of what it owns; any number of ranks resumes its files") {
   test::temporary_folder const folder;
   auto const path = folder / "run.safetensors";
   auto const run = [&](int team, int first, int last, bool load, auto const& then) {
@@ -201,7 +201,7 @@ TEST_CASE("explain() and memory() say who owns what") {
   CHECK(of_rule[0] + of_rule[1] == (64 + 4160 + 64) * 4);  // of the vectors alone
 }
 
-TEST_CASE("ranks that differ in a rule of matrices are told, before anything changes and while they train") {
+TEST_CASE("ranks that differ in a rule of matrices get an error, before anything changes and while they train") {
   with_ranks(3, [&](auto& comm) {
     model<float> m(comm.rank(), small);
     bool const odd = comm.rank() == 1;

@@ -330,7 +330,7 @@ TEST_CASE("micro-batches: marks send nothing before the last; flush() needs none
   })));
 }
 
-TEST_CASE("a look at what was sent and one at what is in memory, of ranks with other micro-batches, are told to all") {
+TEST_CASE("ranks that measure different gradients, sent or in memory, all get the error") {
   ds::comm::threads world{2, 60s};
   auto const thrown = on_ranks(world, [&](auto& comm) {
     model m;

@@ -87,7 +87,7 @@ TEST_CASE("flush divides by the micro-batches of all ranks") {
   same_steps(steps, ds::adamw{}, ds::accumulate{4});
 }
 
-TEST_CASE("flush: one rank may have counted more micro-batches than another, and each update goes on from there") {
+TEST_CASE("flush: one rank may have counted more micro-batches than another, and later updates are right") {
   model<float> want;
   ds::optimizer alone{want.list(), ds::adamw{}, ds::accumulate{4}};
   for (int t = 0; t < 3; ++t) {
@@ -111,7 +111,7 @@ TEST_CASE("flush: one rank may have counted more micro-batches than another, and
   });
 }
 
-TEST_CASE("a rank without examples meets the others and adds nothing, whatever its gradients hold") {
+TEST_CASE("a rank without examples takes part and adds nothing, whatever its gradients hold") {
   float const none = std::numeric_limits<float>::quiet_NaN();
   auto const weight_of = [](int rank, int t) { return t == 3 ? 0 : (rank + t) % team; };  // 0, 1, 2; once all 0
   model<float> want;
@@ -306,7 +306,7 @@ TEST_CASE("pointers without alignment, and no parameters at all") {
   });
 }
 
-TEST_CASE("broadcast: what was put back on one rank is on all, which go on as if each had done it") {
+TEST_CASE("broadcast: what was restored on one rank is on all, which continue as if each had restored it") {
   auto const run = [](bool each) {
     std::vector<model<half, float>> all(3);
     with_ranks(3, [&](auto& comm) {
@@ -344,7 +344,7 @@ TEST_CASE("broadcast: what was put back on one rank is on all, which go on as if
 }
 
 #if !defined(DESCENT_THREAD_SANITIZER)
-TEST_CASE("each rank may have a parallel backend of its own") {
+TEST_CASE("each rank may have its own parallel backend") {
   model<float> want;
   {
     ds::optimizer opt{want.list(), ds::lamb{}, ds::clip_norm{1}, ds::accumulate{1}};

@@ -83,7 +83,7 @@ template <class Rule> result trained(Rule const& rule, int rows, int columns) {
 
 }  // namespace
 
-TEST_CASE("every rule goes on from what ranks of any grid have saved, in memory and in files") {
+TEST_CASE("every rule resumes from what ranks of any grid have saved, in memory and in files") {
   test::each_rule([](auto const& row) {
     INFO(row.name);
     auto const want = trained(row.rule, 1, 1);

@@ -117,7 +117,7 @@ TEST_CASE("trap 35: sizes that are prime are divided, too, and the memory is") {
     }
 }
 
-TEST_CASE("trap 38: two optimizers of one size, in another order on one rank: all are told, and no value changes") {
+TEST_CASE("trap 38: two optimizers of one size, in another order on one rank: all report it, and no value changes") {
   for (auto const &thrown : on_each([](auto& comm, auto policy) {
          std::vector<float> p(50, 1), q(50, 2), g(50, 1);
          ds::parameters<float> first, second;
@@ -134,7 +134,7 @@ TEST_CASE("trap 38: two optimizers of one size, in another order on one rank: al
     for (auto const& text : thrown) CHECK(has(text, "is in step(), but ranks differ: optimizer "));
 }
 
-TEST_CASE("another call, t, loss scale, frozen group or field of a rule on one rank is told to all") {
+TEST_CASE("a rank that differs in its call, t, loss scale, frozen groups or a rule's field is reported on every rank") {
   auto const check = [](auto const& says, auto const& odd) {
     for (auto const &thrown : on_each([&](auto& comm, auto policy) {
            std::vector<float> p(50, 1), g(50, 1);
@@ -166,7 +166,7 @@ TEST_CASE("another call, t, loss scale, frozen group or field of a rule on one r
   check("ranks differ: step() (rank 0, 1); gradient_norm() (rank 2)", [](auto& opt) { opt.gradient_norm(); });
 }
 
-TEST_CASE("a step() and a flush() that meet, of ranks with other micro-batches, are told to all") {
+TEST_CASE("a step() on one rank and a flush() on another is an error on every rank") {
   for (auto const &thrown : on_each([](auto& comm, auto policy) {
          std::vector<float> p(50, 1), g(50, 1);
          ds::parameters<float> list;
@@ -198,7 +198,7 @@ TEST_CASE("a field that the library cannot read and one rank has changed is noti
     for (auto const& text : thrown) CHECK(has(text, "but others are in another call or optimizer, or differ in t"));
 }
 
-TEST_CASE("a field that one rank has changed is told to all by its name, with both values") {
+TEST_CASE("a field that one rank has changed is reported on every rank, by name and with both values") {
   for (auto const &thrown : on_each([](auto& comm, auto policy) {
          std::vector<float> p(50, 1), g(50, 1);
          ds::parameters<float> list;
@@ -219,7 +219,7 @@ TEST_CASE("a field that one rank has changed is told to all by its name, with bo
                       "(rank 1)"));
 }
 
-TEST_CASE("a schedule that throws on one rank throws before ranks meet: that rank tries again, and all are as before") {
+TEST_CASE("a schedule that throws on one rank throws before a collective: the rank tries again, all are as before") {
   auto const check = [](auto rule) {
     CHECK(on_each([&](auto& comm, auto policy) {
             std::vector<float> p(100, 1), g(100, 1);
@@ -244,7 +244,7 @@ TEST_CASE("a schedule that throws on one rank throws before ranks meet: that ran
   check(ds::lars{});
 }
 
-TEST_CASE("what one rank throws after ranks have met ends the others' calls: none goes on without it") {
+TEST_CASE("what one rank throws after a collective ends the others' calls: none continues without it") {
   for (auto const &thrown : on_each([](auto& comm, auto policy) {
          std::vector<float> p(100, 1), g(100, 1);
          ds::parameters<float> list;

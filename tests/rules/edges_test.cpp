@@ -118,7 +118,7 @@ TEST_CASE("lars, larc: a group without `adapt` takes lr itself") {
   }
 }
 
-TEST_CASE("adagrad: 0 where the sum is 0, but not a number where the gradient was none") {
+TEST_CASE("adagrad: 0 where the sum is 0, but NaN where the gradient is NaN") {
   for (bool inside : {false, true}) {
     CHECK(trial(ds::adagrad{.eps = 0, .eps_inside = inside}, {1}).step({0}) == std::vector{1.0});
     CHECK(std::isnan(trial(ds::adagrad{.eps_inside = inside}, {1}).step({not_a_number})[0]));
@@ -340,7 +340,7 @@ double from_plain(ds::heavy_ball const& rule, ds::heavy_ball const& as) {
 
 }  // namespace
 
-TEST_CASE("heavy_ball: after a step with lr = 0 the correction starts anew") {
+TEST_CASE("heavy_ball: after a step with lr = 0 the correction starts again") {
   std::vector<double> p{8}, g{1};
   ds::parameters<double> list;
   list.add("p", p.data(), g.data(), 1);
@@ -411,7 +411,7 @@ TEST_CASE("state that the settings do not need is not kept") {
   keeps(ds::layerwise<ds::sgd>{.rule = {.momentum = 0.5}}, {1});
 }
 
-TEST_CASE("settings out of range, or that would mean nothing, are refused with a sentence") {
+TEST_CASE("settings that are out of range or have no effect are refused with a message") {
   auto const refused = [](auto const& rule, char const* why) { CHECK_THROWS_WITH(rule.check(), why); };
   refused(ds::acprop{.eps_root = -1}, "acprop: eps_root must be finite and at least 0, is -1");
   refused(ds::adabelief{.beta1 = -1}, "adabelief: beta1 must be in [0, 1), is -1");
@@ -544,7 +544,7 @@ TEST_CASE("settings out of range, or that would mean nothing, are refused with a
   ds::heavy_ball{.momentum = 0}.check();
 }
 
-TEST_CASE("swap_average evaluates at what the rule averages, and puts the values back to the bit") {
+TEST_CASE("swap_average evaluates at what the rule averages, and restores the values bit for bit") {
   auto const holds = []<class Value, class Rule, class... Ps>(Value, Rule rule, auto const& average, Ps... policies) {
     std::vector<Value> p(21), g(21);
     for (std::size_t i = 0; i < 21; ++i) p[i] = ds::narrow<Value>(0.5 * double(i) - 4), g[i] = ds::narrow<Value>(1.);

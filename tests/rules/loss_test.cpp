@@ -95,7 +95,7 @@ TEST_CASE("polyak and momo find a minimum without a learning rate") {
   CHECK(minimised(ds::momo{.lr = 10}, 300) < 1e-9);
 }
 
-TEST_CASE("polyak: goes on as long as f - f_min has digits, in double longer than in float") {
+TEST_CASE("polyak: moves as long as f - f_min has digits, in double longer than in float") {
   ds::polyak const rule{.max_lr = 10, .f_min = 1000};
   CHECK(minimised<double>(rule, 200, 1000) < 1e-11);
   CHECK(minimised<float>(rule, 200, 1000) > 1e-6);

@@ -97,7 +97,7 @@ TEST_CASE("memory without sums: one for each group, which neither a skip nor a f
   CHECK(p.y == std::vector<float>(5, -21));
 }
 
-TEST_CASE("memory without sums: tensors that are clipped by themselves remember alike") {
+TEST_CASE("memory without sums: tensors that are clipped separately have equal memories") {
   two_groups p;
   ds::optimizer opt{p.list(), counting{}, ds::clip<ds::norm::l2, ds::scope::tensor>{1}};
   opt.step();

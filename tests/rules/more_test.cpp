@@ -78,7 +78,7 @@ TEST_CASE("qhm: nu = 0 is gradient descent, nu = 1 momentum whose buffer is a me
   CHECK(apart(mean, run(ds::sgd{.lr = 0.1, .momentum = 0.75}, 9)) <= 1e-14);
 }
 
-TEST_CASE("adamw without decay is adam, to the bit") {
+TEST_CASE("adamw without decay is adam, bit for bit") {
   CHECK(run(ds::adamw{.lr = 0.1, .weight_decay = 0}, 10) == run(ds::adam{.lr = 0.1}, 10));
 }
 

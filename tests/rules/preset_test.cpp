@@ -699,13 +699,13 @@ apart from_a_loop(descent::adamw const& rule, correction how) {
 
 }  // namespace
 
-TEST_CASE("a client's AdamW whose fields are floats: in_floats gives its moments to the bit, doubles nearly") {
+TEST_CASE("a client's AdamW whose fields are floats: in_floats gives its moments bit for bit, doubles nearly") {
   descent::adamw const doubles{.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.1};
   descent::adamw const floats = descent::in_floats(doubles);
   CHECK((floats.beta1 == double(0.9f) && floats.beta2 == double(0.999f) && floats.lr == double(1e-3f)));
   auto const largest = [](apart const& x) { return *std::max_element(x.update, x.update + 4); };
 
-  // The table in docs/optimizers.md.
+  // The table in docs/optimizers/other_frameworks.md.
   apart const factor = from_a_loop(floats, correction::factor);
   CHECK((factor.same_m && factor.same_v && factor.same_p));
   apart const divisor = from_a_loop(floats, correction::divisor);

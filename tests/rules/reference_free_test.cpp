@@ -49,7 +49,7 @@ TEST_CASE("schedule-free rules under a warm-up follow pytorch_optimizer, which w
   });
 }
 
-TEST_CASE("what schedule-free rules average is what optax would have one evaluate") {
+TEST_CASE("what schedule-free rules average is what optax evaluates") {
   each_case("values_free_averages.txt", 4, every, [](golden const& g) {
     auto const follows = [&]<class Rule>(Rule const& rule, tolerance const&) {
       tensors<double> y;

@@ -52,7 +52,7 @@ TEST_CASE("every rule: a step with one bad gradient in bfloat16 changes no value
   each_rule([](auto const& row) { check_skips<ds::bfloat16>(row, ds::master<float>{}, ds::clip_norm{5}); });
 }
 
-TEST_CASE("every rule: maximize goes the way of the negative gradient") {
+TEST_CASE("every rule: maximize steps along the negative gradient") {
   each_rule([]<class Rule>(row<Rule> const& row) {
     INFO(row.name);
     auto const run = [&](double scale, auto... policies) {

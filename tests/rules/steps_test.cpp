@@ -54,7 +54,7 @@ TEST_CASE("every rule: a step with one bad gradient changes nothing, now or late
   each_rule([](auto const& row) { check_skips<double>(row, ds::clip_norm{5}); });
 }
 
-TEST_CASE("skip_nonfinite skips, and says which tensor is to blame") {
+TEST_CASE("skip_nonfinite skips, and names the tensor with the bad gradient") {
   problem<float> p(sizes);
   ds::optimizer opt{p.parameters(), ds::sgd{}, ds::skip_nonfinite{}};
   p.set_gradients(1);
@@ -66,7 +66,7 @@ TEST_CASE("skip_nonfinite skips, and says which tensor is to blame") {
   CHECK(opt.report().skipped == 1);
 }
 
-TEST_CASE("without a policy that looks, a bad gradient goes into its element alone") {
+TEST_CASE("without a policy that checks gradients, a bad gradient reaches only its element") {
   problem<float> p(sizes);
   ds::optimizer opt{p.parameters(), ds::adamw{}};
   p.set_gradients(1);
@@ -140,7 +140,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("a group that thaws goes on from where it was") {
+TEST_CASE("a group that thaws continues from where it was") {
   problem<double> p(sizes);
   p.group = {0, 1, 0, 1};
   ds::sgd const rule{.lr = 0.1, .momentum = 0.5};
@@ -157,7 +157,7 @@ TEST_CASE("a group that thaws goes on from where it was") {
   CHECK(distance(p, truth) <= 1e-14);
 }
 
-TEST_CASE("scheduled fields are what the same numbers set by hand are, and skipped steps do not count") {
+TEST_CASE("scheduled fields equal the same numbers set by hand, and skipped steps do not count") {
   auto const lr = ds::warmup<ds::linear>{.steps = 3, .then = {.from = 0.1, .to = 0.01, .steps = 4}};
   auto const decay = ds::linear{.from = 0.1, .to = 0.5, .steps = 5};
   problem<double> scheduled(sizes), by_hand(sizes);

@@ -60,8 +60,8 @@ template <class Value, class... States> void all_keep_learning() {
 
 }  // namespace
 
-TEST_CASE("stochastic rounding learns on where nearest stalls: bfloat16") { all_keep_learning<ds::bfloat16>(); }
-TEST_CASE("stochastic rounding learns on where nearest stalls: half") { all_keep_learning<ds::half>(); }
-TEST_CASE("stochastic rounding learns on where nearest stalls: bfloat16 with its state") {
+TEST_CASE("stochastic rounding keeps learning where nearest stalls: bfloat16") { all_keep_learning<ds::bfloat16>(); }
+TEST_CASE("stochastic rounding keeps learning where nearest stalls: half") { all_keep_learning<ds::half>(); }
+TEST_CASE("stochastic rounding keeps learning where nearest stalls: bfloat16 with its state") {
   all_keep_learning<ds::bfloat16, ds::states<ds::bfloat16>>();
 }

@@ -62,7 +62,7 @@ TEST_CASE("the sizes of these tests suffice for several threads") {
         std::size_t(ds::detail::fork_worth));
 }
 
-TEST_CASE("what a turn of a loop throws comes out of it, on every system") {
+TEST_CASE("an exception in an iteration leaves the loop, on every system") {
   auto const check = []<class System>(System) {
     auto const body = [](std::int64_t i) {
       if (i == 700) throw 1;

@@ -365,7 +365,7 @@ TEST_CASE("trap of squares beyond float: clipping the norm first keeps one large
   goes_on(ds::lamb{.lr = 0.1});
 }
 
-TEST_CASE("trap of apex's step count for each group: t goes on while a group sleeps, also here, as freeze() says") {
+TEST_CASE("trap of apex's step count for each group: t advances while a group is frozen, here too, as freeze() says") {
   // torch counts for each parameter, so Adam's first step after any freeze is lr there, and up to 3.16 lr here.
   pair_of_groups<double> x;
   ds::optimizer opt{x.list(), ds::adam{.lr = 0.5, .eps = 0x1p-126}};

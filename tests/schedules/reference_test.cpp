@@ -315,7 +315,7 @@ TEST_CASE("trap of CosineAnnealingWarmRestarts: step(e) finds its cycle by a log
   CHECK(s(362) < 0.011);
 }
 
-TEST_CASE("trap of CyclicLR: triangular2 overflows after 1024 cycles; here it goes on towards 0") {
+TEST_CASE("trap of CyclicLR: triangular2 overflows after 1024 cycles; here it continues towards 0") {
   ds::cyclic const s{.base = 0.01, .peak = 0.5, .up = 1, .down = 1, .mode = ds::cycles::triangular2};
   CHECK(s(2 * 10 + 1) == doctest::Approx(0.01 + 0.49 / 1024).epsilon(1e-15));
   for (std::int64_t t : {2047, 2049, 5001}) CHECK(s(t) == 0.01);  // PyTorch: OverflowError at step 2048

@@ -113,7 +113,7 @@ TEST_CASE("diloco is its algorithm, for values in double and for masters beside 
   }
 }
 
-TEST_CASE("after an outer step all ranks have the same values, and in between they have not") {
+TEST_CASE("after an outer step all ranks have the same values, in between they do not") {
   std::vector<model<float>> met(3, model<float>(0, sizes)), apart = met;
   with_ranks(3, [&](auto& comm) {
     auto const r = std::size_t(comm.rank());
@@ -221,7 +221,7 @@ TEST_CASE("diloco: a rank that is lost ends the outer step of the others, with n
   }
 }
 
-TEST_CASE("diloco goes on from a file, with what each rank has and the slow weights") {
+TEST_CASE("diloco resumes from a file, with each rank's own parts and the slow weights") {
   test::temporary_folder const folder;
   auto const run = [&](int first, int last, bool loads, bool saves) {
     std::vector<model<double>> all(2, model<double>(0, sizes));

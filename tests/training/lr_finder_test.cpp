@@ -80,7 +80,7 @@ template <class Value, class Rule, class... Ps> void leaves_no_trace(Rule rule, 
 
 }  // namespace
 
-TEST_CASE("values, masters, states, averages, memory, t, schedules and loss scale go on as if nothing had been") {
+TEST_CASE("values, masters, states, averages, memory, t, schedules and loss scale continue undisturbed") {
   leaves_no_trace<float>(ds::sgd{.lr = 0.1, .momentum = 0.9});
   leaves_no_trace<double>(ds::adamw{.lr = 0.1}, ds::learning_rate(ds::cosine{.peak = 0.1, .steps = 12}));
   leaves_no_trace<ds::half>(ds::adamw{.lr = 0.1}, ds::master<float>{},

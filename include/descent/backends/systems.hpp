@@ -102,7 +102,7 @@ struct omp {
     if (record.alone()) cpp::each(n, f);
     else record = in_team(n, f);
   }
-  /// Runs the loop on all threads, whatever it costs.
+  /// Runs the loop on all threads, even where one would be faster.
   static detail::team_record in_team(std::int64_t n, detail::loop_body f) {
     if (detail::has_lost_omp_team()) return cpp::each(n, f), detail::team_record();
     double const begin = omp_get_wtime();

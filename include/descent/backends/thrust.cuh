@@ -12,8 +12,8 @@
 
 namespace descent {
 
-/// The backend on the stream of a Thrust execution policy: ds::on(thrust::cuda::par.on(stream)), or par_nosync. The
-/// step only enqueues, whatever the policy.
+/// The backend on the stream of a Thrust execution policy: ds::on(thrust::cuda::par.on(stream)), or par_nosync. With
+/// either policy, step() only enqueues.
 template <class Policy> cuda on(thrust::cuda_cub::execution_policy<Policy> const& policy) {
   return cuda{thrust::cuda_cub::stream(const_cast<thrust::cuda_cub::execution_policy<Policy>&>(policy))};
 }

@@ -243,7 +243,7 @@ template <class Get> std::string job_of(std::string_view launcher, Get const& ge
   return "";
 }
 
-/// A name for a start that its launcher does not name, from whatever tells it from other starts at the same time.
+/// A name for a start whose launcher gives none, made of what distinguishes it from concurrent starts.
 template <class Get> std::string made_job(std::string name, std::string const& hydra, Get const& get) {
   auto const add = [&](std::string const& more) {
     if (!more.empty()) name += "." + more;

@@ -292,7 +292,7 @@ class mpi {
     }
   }
   /// Announces that this rank leaves and waits up to a second for the others to do the same, so that no message is in
-  /// flight when the communicator is freed. A rank that goes on fails at its next collective and announces that.
+  /// flight when the communicator is freed. A rank that continues fails at its next collective and announces that.
   void leave() noexcept try {
     tell(detail::make_notice(number_ + 1, "rank " + std::to_string(rank_) + " has left after collective " +
                      std::to_string(number_), notice::leaves));

@@ -22,7 +22,7 @@
 
 namespace descent::comm {
 
-/// A communicator over NCCL: each rank is a process with a device of its own, the current device at construction.
+/// A communicator over NCCL: each rank is a process with its own device, the current one at construction.
 /// Collectives are enqueued on the given stream, which may be capturing on all ranks. Reductions are always sums, never
 /// averages or maxima: ncclAvg rounds 1/size to the type, and a maximum loses NaN.
 ///
@@ -38,9 +38,9 @@ namespace descent::comm {
 /// and must not be launched after a comm_error.
 ///
 /// The watcher threads are connected to that of rank 0 over TCP, besides NCCL, so that every rank can name the rank
-/// that is gone, late or silent and hears at once why another one ended. This costs a socket on each rank, on rank 0
+/// that is gone, late or silent and learns at once why another one ended. This costs a socket on each rank, on rank 0
 /// one for each other rank (ulimit -n), and about 100 bytes per second, ten times as many while ranks make progress. If
-/// no address of rank 0 answers within 5 s, training goes on without the connection and messages cannot name the rank.
+/// no address of rank 0 answers within 5 s, training continues without it, and messages cannot name the rank.
 /// A random number keeps other jobs out, but nothing is encrypted: use trusted networks only.
 class nccl {
  public:

@@ -36,8 +36,8 @@ namespace descent::comm {
 /// not have the other ranks' threads, each call throws comm_error.
 class threads {
  public:
-  /// For tests: what happens to a rank before a collective. Nothing; it ends and the other ranks are told; or it ends
-  /// and they are not told.
+  /// For tests: what happens to a rank before a collective: nothing, it ends and the other ranks are notified, or it
+  /// ends without notice.
   enum class fault { none, killed, vanished };
 
   class member;

@@ -23,8 +23,8 @@ struct comm_progress {
   std::int64_t begun = 0, ended = 0;
   std::int32_t meeting = 0;
   std::int32_t differ = 0;  // whether ranks met in different calls
-  /// Of the call that the last meeting of gradients or of a model is in: its number, t, and the numbers that must be
-  /// those of the other ranks. The weight only in a model, where it is not negative.
+  /// The call to which the last exchange of gradients or of a model belongs: its number, t, and the numbers that must
+  /// be equal on all ranks. The weight only in a model, where it is not negative.
   std::uint64_t call = 0;
   std::int64_t step = 0, skipped = 0;
   double scale = 1, plateau = 1, sweep = 0, weight = -1;

@@ -13,7 +13,7 @@
 
 namespace descent::detail {
 
-/// A number as printf writes it, but with a point whatever LC_NUMERIC says.
+/// A number as printf writes it, but with a decimal point in every locale.
 inline std::string printed(char const* format, double x) {
   char text[40];
   std::snprintf(text, sizeof text, format, x);

@@ -46,8 +46,8 @@ template <class T> std::string numbers_of() {
 
 /// Calls f(name, field) with a std::string and a reference for each field of a rule that is a number, in order: lr,
 /// beta1, and so on. The fields of a rule inside another one are called rule.momentum; those of the i-th transform of a
-/// chain, from 0 on, i.weight_decay. Lists and enumerations are left out. A rule that is no aggregate of at most 32
-/// fields, such as one with a base class beside fields, lists them:
+/// chain, from 0 on, i.weight_decay. Lists and enumerations are left out. A rule that is not an aggregate of at most
+/// 32 fields, such as one with a base class and fields, lists them:
 /// `template <class F> void each_field(F const& f) { f("width", width); }`.
 template <class Rule, class F> void each_field(Rule& rule, F const& f) {
   if constexpr (detail::has_names_of_fields<Rule>)

@@ -95,7 +95,7 @@ template <class Kind, class... Ps> DESCENT_HD auto const& get(policy_set<Ps...> 
   return static_cast<policy_of<Kind, void, Ps...> const&>(set);
 }
 
-/// Several policies as one argument of the optimizer. A policy that is also given by itself replaces the bundle's.
+/// Several policies as one argument of the optimizer. A policy given separately replaces the bundle's.
 template <class... Ps> struct policy_bundle : Ps... {
   using bundle = policy_bundle;
 

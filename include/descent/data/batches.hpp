@@ -21,7 +21,7 @@ enum class last_batch {
   pad    ///< it is filled from the beginning of the epoch
 };
 
-/// Places [first, first + count) of an epoch. With last_batch::pad they go on from the beginning where the epoch ends.
+/// Places [first, first + count) of an epoch. With last_batch::pad they continue at its beginning.
 struct batch_slice {
   std::int64_t first, count;  ///< the first place; how many there are
 

@@ -57,7 +57,7 @@ enum class uneven { pad, drop };  ///< repeat some from the beginning of the ord
 /// What each rank draws from.
 enum class sampling {
   parts,  ///< each example goes to one rank: rank, rank + ranks, ... of the order, as in PyTorch's sampler
-  whole  ///< each rank draws from all examples in an order of its own, as with one sampler per rank
+  whole  ///< each rank draws from all examples in its own order, as with one sampler per rank
 };
 
 /// The examples of one rank in an epoch. Every rank has count() examples, hence the same number of batches. With

@@ -73,18 +73,20 @@ template <class Backend, class First, class... More> Backend backend_of(First co
 ///     for (int e = 0; e < 10; ++e)
 ///       for (auto const& batch : data.epoch()) step(batch.get<"x">(), batch.get<"y">());
 ///
-/// Behind the workers may follow, in any order: a communicator or rank_slice{rank, ranks}, whose rank then gets its
+/// After the workers you may pass, in any order, a communicator or rank_slice{rank, ranks}, whose rank then gets its
 /// part of each global batch, and a backend. With cuda{stream} (device_loader.hpp) batches are in device memory, copied
-/// from pinned memory on a stream of the loader's own. What is delivered depends on none of workers, ranks and backend.
+/// from pinned memory on the loader's own stream. The batches are the same for any number of workers and ranks and on
+/// any backend.
 ///
-/// Ranks of a communicator, which must live as long as the loader, compare their data at the construction and their
+/// Ranks of a communicator, which must live as long as the loader, compare their data at construction and their
 /// positions in load(): these calls wait for all ranks. With rank_slice, and in seek(), nothing is compared: all ranks
-/// must have the same records, batches, order and seeds, and seek alike.
+/// must have the same records, batches, order and seeds, and the same calls of seek().
 ///
-/// The records of a batch are written where they stay: in a ring of ahead + 2 slots, allocated at the start. One thread
-/// at a time may call the functions of a loader. Its destructor waits for the records that workers read at the moment,
-/// and so does a function that changes the position. In a child of fork(), which does not have the workers, all but
-/// position() throw std::logic_error, and the destructor leaves the memory as it is. Without worker threads it goes on.
+/// Records are written straight into their batch, in a ring of ahead + 2 slots that is allocated at construction. One
+/// thread at a time may call the functions of a loader. Its destructor waits for the records that workers are reading,
+/// and so does a function that changes the position. In a child of fork(), which does not have the workers, all
+/// functions but position() throw std::logic_error, and the destructor leaves the memory as it is. A loader without
+/// worker threads keeps working there.
 template <source S, record_order O = sequential, class Backend = host<>> class loader {
   using core = detail::loader_core<S, O, typename detail::slots_of<Backend>::type>;
 
@@ -162,7 +164,7 @@ template <source S, record_order O = sequential, class Backend = host<>> class l
   loader_position position() const { return core_->position(); }  ///< the next batch: what has been delivered
   /// The number of batches in an epoch.
   std::int64_t batches_in(std::int64_t epoch) { return core_->fill().cut().count(core_->fill().places(epoch)->size()); }
-  /// Goes on with another batch. Throws std::invalid_argument if there is no such epoch or batch. Epochs end at 2^55.
+  /// Continues with another batch. Throws std::invalid_argument if there is no such epoch or batch. Epochs end at 2^55.
   void seek(loader_position to) {
     detail::require_epoch(to.epoch);
     std::int64_t const n = to.batch == 0 ? 1 : batches_in(to.epoch);
@@ -188,7 +190,7 @@ template <source S, record_order O = sequential, class Backend = host<>> class l
   }
   /// The same for the batch after those that were delivered.
   template <class F> void save(F const& f) { save(f, position()); }
-  /// Goes on where another loader was saved, with the records that it would have delivered. f(name, elements) returns
+  /// Resumes where another loader was saved, with the records that it would have delivered. f(name, elements) returns
   /// the saved elements. Throws std::invalid_argument, with nothing changed, if the number of elements or the
   /// fingerprint differs, on all ranks of a communicator if their positions differ, and like seek().
   template <class F> void load(F const& f) {

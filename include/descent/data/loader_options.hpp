@@ -51,7 +51,7 @@ struct loader_position {
   friend bool operator==(loader_position const&, loader_position const&) = default;
 };
 
-/// A source or an order threw while a batch was made, or the deadline has passed. what() has all of it.
+/// A source or an order threw while a batch was made, or the deadline has passed. what() says which.
 /// std::rethrow_if_nested(error) throws what was thrown first, and returns if nothing was: after a deadline.
 struct loader_error : std::runtime_error {
   std::int64_t epoch, batch;  ///< the batch

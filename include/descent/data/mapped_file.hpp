@@ -53,7 +53,7 @@ inline std::span<std::byte const> file_part(std::string const& path, std::span<s
 }  // namespace detail
 
 /// A regular file, mapped into memory for reading. The operating system reads a page when it is first used, and may
-/// drop it again. While the file is mapped nobody may shorten it: reading what is gone ends the process with SIGBUS.
+/// drop it again. No one may shorten the file meanwhile: reading beyond its end stops the process with SIGBUS.
 class mapped_file {
  public:
   /// Maps the whole file. Throws std::runtime_error if it cannot be opened or is no regular file.
@@ -86,7 +86,7 @@ class mapped_file {
   std::span<std::byte const> bytes(std::int64_t offset, std::int64_t count) const {
     return detail::file_part(path_, bytes_, offset, count);
   }
-  std::string const& path() const { return path_; }  ///< as it was given
+  std::string const& path() const { return path_; }  ///< the path passed to the constructor
 
  private:
   [[noreturn]] void fail(char const* what, int error) const {
@@ -122,7 +122,7 @@ class file_bytes {
     return detail::file_part(*path_, bytes_, offset, count);
   }
   std::int64_t size() const { return std::int64_t(bytes_.size()); }  ///< in bytes
-  std::string const& path() const { return *path_; }  ///< as it was given
+  std::string const& path() const { return *path_; }  ///< the path passed to the constructor
 
  private:
   struct in_memory {

@@ -20,8 +20,8 @@ namespace descent {
 ///
 ///     source s has n_s = draws w_s / (sum of w) places of an epoch, rounded up or down to the sum of draws
 ///
-/// The places are in random order. A source with fewer than n_s records comes several times; one with more goes on in
-/// the next epoch where it stopped, so each of its records comes once before one comes again.
+/// The places are in random order. A source with fewer than n_s records comes several times; one with more
+/// continues in the next epoch where it stopped, so each of its records comes once before any comes again.
 struct mixture {
   std::vector<std::int64_t> sizes;  ///< records of each source, see concat::sizes()
   std::vector<double> weights;  ///< one for each source, finite, at least 0; 0 for a source without records

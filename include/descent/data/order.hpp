@@ -13,7 +13,7 @@
 #include <vector>
 
 /// In which order an epoch takes the records of a data set: functions of a seed, the epoch and the place. They hold no
-/// state, so every thread and every rank finds the same record for the same place, and a run can go on anywhere.
+/// state, so every thread and every rank finds the same record for the same place, and a run can resume anywhere.
 namespace descent {
 
 /// The places of one epoch: size() of them, and the record at each. A record is a number in [0, records).

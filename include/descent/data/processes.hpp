@@ -51,7 +51,7 @@ template <source S> class in_processes {
   /// Lets a process read record i, and waits for one if all are busy. Any number of threads may call it at once.
   ///
   /// Throws worker_died if the process ends while it reads, or just before. Other reads are not affected, and later
-  /// ones go on with the new process or with the others. Throws std::runtime_error with the text of what the source has
+  /// ones use the new process or the others. Throws std::runtime_error with the text of what the source has
   /// thrown, up to 1023 bytes, and source_ended if no process is left, the one that starts them has ended, stop() was
   /// called, or this process was forked from the one that made the source.
   void read(std::int64_t i, record<fields_type> const& out, record_random& random) const {
@@ -59,7 +59,7 @@ template <source S> class in_processes {
   }
   /// What all copies have done so far.
   process_report report() const { return shared_->pool.report(); }
-  /// Ends all processes, whatever they do, and waits until they are gone. Reads in progress and later ones throw, for
+  /// Ends all processes, even busy ones, and waits until they are gone. Reads in progress and later ones throw, for
   /// all copies. Lets a loader end whose source hangs without a deadline.
   void stop() const { shared_->pool.stop(); }
 

@@ -32,17 +32,17 @@ template <class O> concept resident_order = record_order<O> && requires(O const 
   { order.at(n, n) } -> epoch_places;
 };
 
-/// Batches of data that fit into memory. All records are read once, at the construction; then each batch is gathered
-/// where they lie. With cuda{stream} (resident.cuh) that is device memory, and one kernel, which takes the number of
-/// the batch from a counter in device memory: next() enqueues it, and in a graph that is replayed each replay makes the
-/// next batch, without any work of the host. So the steps of an epoch can be one graph.
+/// Batches of data that fit into memory. All records are read once, at construction; then each batch is gathered from
+/// that memory. With cuda{stream} (resident.cuh) it is device memory, and next() enqueues one kernel, which takes the
+/// number of the batch from a counter in device memory. Each replay of a captured graph therefore makes the next batch
+/// without any work of the host, and the steps of an epoch can be one graph.
 ///
 ///     resident data{source, batches{.size = 64, .last = last_batch::drop}, shuffled{.seed = 1}, cuda{stream}};
 ///     auto const batch = data.next();      // the same memory each time, overwritten in the order of the stream
 ///
 /// Batches are those of `loader` with the same arguments; records have the random numbers of epoch 0 and their own
 /// number as the place. All batches of an epoch have the same size: `last` is drop or pad, or the size divides the
-/// number of records. A rank_slice or a communicator may stand beside the backend; ranks of a communicator compare what
+/// number of records. A rank_slice or a communicator may come with the backend; ranks of a communicator compare what
 /// those of a loader do. One thread at a time may call the functions.
 template <source S, resident_order O, class Backend = host<>> class resident {
   using fields_type = fields_of<S>;
@@ -111,8 +111,8 @@ template <source S, resident_order O, class Backend = host<>> class resident {
     std::int64_t const t = memory_.batch();
     return {t / gather_.batches, t % gather_.batches};
   }
-  /// Goes on with another batch, in the order of the stream. Throws std::invalid_argument if there is no such epoch or
-  /// batch.
+  /// Continues with another batch, in the order of the stream. Throws std::invalid_argument if there is no such epoch
+  /// or batch.
   void seek(loader_position to) {
     std::int64_t const n = gather_.batches, last = INT64_MAX / n - 1;
     detail::require(to.epoch >= 0 && to.epoch <= last, "resident", "the epoch",

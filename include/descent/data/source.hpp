@@ -63,8 +63,8 @@ inline std::int64_t elements_of(std::vector<std::int64_t> const& shape) {
 }  // namespace detail
 
 /// A field of a record: elements of T in this shape, row after row. No extents: one element. In a template, take the
-/// field as a type, and not its name: where a field is first written with the parameter of a template as its name, nvcc
-/// 13 writes that parameter for the host's compiler wherever the field occurs, which does not know it.
+/// field as a type, not its name: nvcc 13 miscompiles a field whose name is a template parameter, which it passes on to
+/// a host compiler that does not know it.
 template <field_label Name, class T> class field {
   static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
                 "field: the elements of a field must be trivially copyable and not const");

@@ -8,7 +8,7 @@
 
 namespace descent {
 
-/// A source throws this if it can read no record any more, for instance because its connection or its processes are
+/// A source throws this if it can read no more records, for instance because its connection or its processes are
 /// gone. A loader then delivers no batch, also with on_error::skip, which would leave out all records that follow.
 struct source_ended : std::runtime_error { using std::runtime_error::runtime_error; };
 

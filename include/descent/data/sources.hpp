@@ -114,7 +114,7 @@ template <class... Field> class in_memory {
 ///     map{source, f}              f(out, random) changes the record where it lies
 ///     map{source, fields, f}      f(in, out, random) makes a record of other fields from the source's
 ///
-/// `random` has the numbers of the record and goes on behind those that the source took.
+/// `random` continues the record's numbers after those that the source took.
 template <source S, class Fields, class F> class map {
   static constexpr bool in_place =
       std::is_same_v<Fields, fields_of<S>> && std::is_invocable_v<F const&, record<Fields> const&, record_random&>;

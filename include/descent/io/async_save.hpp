@@ -17,7 +17,7 @@
 
 namespace descent {
 
-/// Saves runs in the background: save() takes a snapshot, a thread writes it, and training goes on.
+/// Saves runs in the background: save() takes a snapshot, a thread writes it, and training continues.
 ///
 ///     async_save saver;
 ///     for (...) {
@@ -27,7 +27,7 @@ namespace descent {
 ///     saver.wait();
 ///
 /// The snapshot is kept for the next save: as many bytes as the file, in pinned memory with cuda{}. With ranks, all of
-/// them make the same calls, the destructor's among them, and the optimizer outlives the async_save. A save that has
+/// them make the same calls, including the destructor, and the optimizer outlives the async_save. A save that has
 /// not been waited for when fork() makes a child is the parent's: in the child wait() and save() throw
 /// std::logic_error.
 class async_save {
@@ -55,7 +55,7 @@ class async_save {
   template <class... Parts> void save(std::string const& path, Parts&&... parts) {
     start(path, detail::make_parts(parts...));
   }
-  /// Waits until the last save is in its file. Throws what went wrong, once; the file that was there has stayed then.
+  /// Waits until the last save is in its file. Throws what went wrong, once; the previous file is then unchanged.
   void wait() {
     if (!writing_.valid()) return;
     if (!home_.is_here())

@@ -137,9 +137,9 @@ template <class T> detail::with_name<std::remove_reference_t<T>> named(std::stri
   return {std::move(name), part};
 }
 
-/// A part that each rank has for itself, such as a loader with a seed of its own, or an optimizer without ranks beside
-/// one of all ranks. The file keeps one for each rank, under names that begin with "rank.0.", "rank.1." and so on, and
-/// as many ranks must load it. All other parts must be the same on all ranks.
+/// A part that differs between ranks, such as a loader with its own seed, or an optimizer without ranks next to one of
+/// all ranks. The file keeps one for each rank, under names that begin with "rank.0.", "rank.1." and so on, and as many
+/// ranks must load it. All other parts must be the same on all ranks.
 template <class T> detail::of_each_rank<std::remove_reference_t<T>> each_rank(T&& part) { return {part}; }
 
 /// The values of parameters as a part, without an optimizer, in the memory of a backend.
@@ -159,11 +159,11 @@ detail::values_of<Value, Gradient, Backend> values(parameters<Value, Gradient> c
 ///     each_rank(part)                  of each rank its own
 ///
 /// Waits for the stream, and copies from a device through 64 MB of pinned memory. With ranks, all of them call it and
-/// wait for each other, however long it takes: rank 0 writes what all have, of which it compares a hash before; ranks
-/// that share the state, or have parts of their own, each write a part file beside `path`, in one folder for all, and
-/// then rank 0 writes `path`, which names them. Throws std::runtime_error if the system does, on all ranks if one
-/// fails, std::invalid_argument if two parts have a name in common, or if ranks differ in what rank 0 would write for
-/// all, and what optimizer::save throws. The file at `path` is then the one that was there.
+/// wait for each other, however long it takes. Rank 0 writes what all ranks have in common, after comparing a hash of
+/// it. Ranks that shard the state, or have their own parts, each write a part file next to `path`, in one folder for
+/// all, and then rank 0 writes `path`, which names them. Throws std::runtime_error if the system does, on all ranks if
+/// one fails, std::invalid_argument if two parts have a name in common, or if ranks differ in what rank 0 would write
+/// for all, and what optimizer::save throws. The file at `path` is then unchanged.
 template <class... Parts> void save_file(std::string const& path, Parts&&... parts) {
   detail::save_run(path, detail::make_parts(parts...));
 }

@@ -32,9 +32,9 @@ struct keep {
 
 /// A checkpoint in a folder.
 struct checkpoint_file {
-  std::int64_t step;             ///< as it was given to save()
+  std::int64_t step;             ///< the step passed to save()
   std::string path;              ///< to load_file() it
-  std::optional<double> metric;  ///< if one was given that is a number
+  std::optional<double> metric;  ///< if one other than NaN was given
 };
 
 /// A checkpoint that cannot be read.
@@ -61,9 +61,9 @@ class checkpoints {
     detail::require(keep_.best >= 0, "checkpoints", "best", "at least 0", keep_.best);
   }
 
-  /// Saves like save_file(), then removes what is not to be kept. A checkpoint without a metric, or with NaN, is none
-  /// of the best. Throws std::invalid_argument, with nothing written, if step is negative, if the folder has a
-  /// checkpoint of a later step (as after going back: see remove_after()), or if the ranks give another step or metric.
+  /// Saves like save_file(), then removes what is not to be kept. A checkpoint without a metric, or with NaN, is never
+  /// among the best. Throws std::invalid_argument, with nothing written, if step is negative, if the folder has a
+  /// checkpoint of a later step (as after going back: see remove_after()), or if the ranks' steps or metrics differ.
   template <class... Parts> void save(std::int64_t step, std::optional<double> metric, Parts&&... parts) {
     auto const all = detail::make_parts(parts...);
     detail::job_ranks const job(all);
@@ -80,8 +80,8 @@ class checkpoints {
     if (job.rank() == 0) remove_others();
     by.start(path, std::move(all), texts(metric));
   }
-  /// Removes all checkpoints of later steps, damaged ones too: call it after loading an earlier one, to go on from
-  /// there in the same folder. Any rank, or all, may call it before the next save. Throws std::runtime_error if the
+  /// Removes all checkpoints of later steps, damaged ones too: call it after loading an earlier one, to continue
+  /// in the same folder. Any rank, or all, may call it before the next save. Throws std::runtime_error if the
   /// system does.
   void remove_after(std::int64_t step) const {
     for (auto const& c : by_step())
@@ -98,7 +98,7 @@ class checkpoints {
   std::optional<checkpoint_file> newest() const {
     return last([](checkpoint_file& c) { return examine_headers(c); });
   }
-  /// The same, but reads the data, too, and checks their hashes: what to go on with after load_file() has found damage.
+  /// The same, but also reads the data and checks their hashes: use it after load_file() has found damage.
   std::optional<checkpoint_file> last_good() const {
     return last([](checkpoint_file& c) { return examine(c, [](detail::saved_run const& run) { run.check(); }); });
   }

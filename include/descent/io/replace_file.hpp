@@ -14,11 +14,11 @@
 /// Files that are replaced as a whole, for checkpoints.
 namespace descent {
 
-/// A file that replaces another one as a whole. It is written to a temporary file beside it, which commit() renames: a
-/// process that is killed at any moment leaves the old file or the new one. What a killed process has left beside it,
-/// the next replace_file of the same path removes, unless the file system has no locks (flock). The new file gets the
-/// permissions of the old one, whose other names (hard links) keep the old contents. Where two processes write the same
-/// path at once, the last commit() counts.
+/// A file that replaces another one as a whole. It is written to a temporary file next to it, which commit() renames: a
+/// process that is killed at any moment leaves the old file or the new one. The next replace_file of the same path
+/// removes what a killed process has left, unless the file system has no locks (flock). The new file gets the
+/// permissions of the old one, whose other names (hard links) keep the old contents. If two processes write the same
+/// path at once, the last commit() wins.
 ///
 /// Every member throws std::runtime_error "PATH: cannot be written: REASON" if the system refuses, for instance
 /// because the disk is full. The file cannot be committed after that. A moved-from replace_file may only be destroyed
@@ -38,7 +38,7 @@ class replace_file {
   /// there, or if a power failure may still undo it. Throws std::logic_error after a failure and at the second call.
   void commit() { file_->commit(); }
 
-  std::string const& path() const { return file_->path(); }  ///< as it was given
+  std::string const& path() const { return file_->path(); }  ///< the path passed to the constructor
   std::int64_t size() const { return file_->size(); }  ///< bytes that write() has written
 
  private:

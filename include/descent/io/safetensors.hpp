@@ -30,14 +30,14 @@ namespace descent {
 /// A safetensors file, mapped into memory. The constructor checks all but the data: length, JSON, names, types, shapes,
 /// offsets, that the tensors fill the data without overlap or hole, and the hash of the header if it has one. A file of
 /// another program is read without hashes. Tensors of a type that is not in dtype are listed as dtype::unknown; what
-/// entries have beside type, shape and offsets is ignored. While the file is open nobody may shorten it; see
+/// entries have besides type, shape and offsets is ignored. No one may shorten the file while it is open; see
 /// mapped_file.
 class safetensors_file {
  public:
   /// Throws std::runtime_error if the file cannot be opened, and data_error with what is wrong in it.
   explicit safetensors_file(std::string path) : file_(opened(std::move(path))), header_(read()) {}
 
-  std::string const& path() const { return file_.path(); }  ///< as it was given
+  std::string const& path() const { return file_.path(); }  ///< the path passed to the constructor
   std::int64_t size() const { return std::int64_t(file_.bytes().size()); }  ///< of the file, in bytes
   /// The tensors, in the order of their data.
   std::vector<tensor_info> const& tensors() const { return header_.tensors; }
@@ -74,8 +74,8 @@ class safetensors_file {
   void check() const {
     for (tensor_info const& t : tensors()) check(t);
   }
-  /// Throws std::runtime_error if somebody has written to the file since it was opened: its size, or the time of its
-  /// last change, is another one. A file that replaced it under its path does not count: this one stays readable.
+  /// Throws std::runtime_error if somebody has written to the file since it was opened: its size or the time of its
+  /// last change differs. A file that has replaced it at its path does not matter: this one stays readable.
   void check_unchanged() const {
     struct stat const now = about();
     if (now.st_size != then_.st_size || now.st_mtim.tv_sec != then_.st_mtim.tv_sec ||
@@ -122,16 +122,16 @@ class safetensors_writer {
     file_.write(std::as_bytes(std::span(head_)));
   }
 
-  /// The order of the data, as indices of the tensors that were announced: by falling size of an element, otherwise as
-  /// they were given.
+  /// The order of the data, as indices of the tensors that were announced: by decreasing element size, then in
+  /// the order given.
   std::vector<std::size_t> const& order() const { return order_; }
-  /// Appends to the data of the tensor that is not complete yet, in pieces of any size, which may go on into the next
-  /// tensor. Throws std::logic_error if there are more bytes than announced.
+  /// Appends to the data of the tensor that is not complete yet, in pieces of any size, which may extend into the
+  /// next tensor. Throws std::logic_error if there are more bytes than announced.
   void write(std::span<std::byte const> bytes);
   /// Writes the hashes and makes the file visible. Throws std::logic_error with the tensor that is not complete.
   void commit();
 
-  std::string const& path() const { return file_.path(); }  ///< as it was given
+  std::string const& path() const { return file_.path(); }  ///< the path passed to the constructor
   std::int64_t size() const { return file_.size(); }  ///< bytes that are written, with the header
   /// The hash of the header after commit(), as 16 digits.
   std::string header_hash() const { return head_.substr(8 + detail::hashed_begin.size(), detail::hash_digits); }
@@ -239,7 +239,7 @@ struct tensor_data {
 };
 
 /// Writes a safetensors file with these tensors. Throws like safetensors_writer, and std::invalid_argument, before a
-/// file is opened, if a tensor has not the bytes of its type and shape.
+/// file is opened, if a tensor's bytes do not match its type and shape.
 inline void save_safetensors(std::string const& path, std::vector<tensor_data> const& tensors,
                              text_map const& metadata = {}) {
   std::vector<tensor_info> infos;

@@ -82,8 +82,8 @@ template <class R> requires requires { typename R::for_matrices; }
 struct rule_for_matrices<R> { using type = typename R::for_matrices; };
 }  // namespace detail
 
-/// What a device rounds the operands of matrix products of floats to. Sums are in float, and double stays double. The
-/// host multiplies floats as they are; there, a rule may take anything but `exact` as leave for errors of that size.
+/// The type to which a device rounds the operands of matrix products of floats. Sums are in float, and double stays
+/// double. The host multiplies floats as they are; there, anything but `exact` allows a rule errors of that size.
 enum class operands {
   exact,  ///< as they are
   tf32,  ///< 10 bits after the point: tensor cores of sm_80 and later
@@ -101,10 +101,10 @@ enum class operands {
 ///
 /// On the host, step() shares products among the backend's threads, and their bits do not depend on the number of
 /// threads, if the program links OpenBLAS: until step() ends, OpenBLAS computes every product of the process by the
-/// calling thread alone. Each thread of an OpenMP team computes a matrix of its own, in scratch memory of its own, if
-/// the team has at most `at_once` threads and their scratch memory at most 2^26 elements, and if there are enough
-/// matrices that the threads end together. Otherwise one matrix follows the other. Another BLAS uses its own threads,
-/// for one matrix after the other.
+/// calling thread alone. Each thread of an OpenMP team computes its own matrix, in its own scratch memory, if the team
+/// has at most `at_once` threads and their scratch memory at most 2^26 elements, and if there are enough matrices that
+/// the threads end together. Otherwise they compute one matrix after another. Another BLAS uses its own threads, for
+/// one matrix after another.
 ///
 /// A device processes up to `at_once` matrices of one group and one shape together, in scratch memory of up to 2^26
 /// elements: each of the rule's launches is then for all of them. Products of operands that are not exact are one

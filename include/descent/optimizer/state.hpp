@@ -112,9 +112,9 @@ template <class Plan, class Engine> class optimizer_state {
     ready(core_.number_of(name), stream...);
   }
 
-  /// Passes a metric, such as the validation loss, to on_plateau: a value, or a pointer into the backend's memory. As
-  /// all pointers that are only read, it must not be into values, gradients or state.
-  /// Enqueued on CUDA. A captured call uses the same value at each replay, and reads the memory again.
+  /// Passes a metric, such as the validation loss, to on_plateau: a value, or a pointer into the backend's memory, but
+  /// not into values, gradients or state. Enqueued on CUDA. A captured call uses the same value at each replay, and
+  /// reads the memory again.
   void observe(double metric)
       requires(detail::otherwise("observe(), plateau(): give the policy on_plateau{}") || has_plateau) {
     core_.alive().observe(nullptr, metric, core_.groups);
@@ -141,7 +141,7 @@ template <class Plan, class Engine> class optimizer_state {
   }
 
   /// Multiplies the rows of a parameter by factors: `count` blocks of as many rows each by f(s[0]), f(s[1]), ..., which
-  /// are computed in double. f is qk_clip (training/qk_clip.hpp) or a function of one's own, for CUDA one for device
+  /// are computed in double. f is qk_clip (training/qk_clip.hpp) or your own function, on CUDA one for device
   /// code. s is in memory that the backend reads. Values, masters and slow weights are multiplied, state and averages
   /// are not. On CUDA it is enqueued and may be captured. On the host f may throw, and nothing has changed then. All
   /// ranks that have the parameter call it with the same s. Throws std::invalid_argument if there is no such parameter,

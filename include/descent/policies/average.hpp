@@ -64,7 +64,7 @@ struct swa {
   template <class Real> DESCENT_HD static Real after(Real p, Real e, terms<Real> const& k) {
     return ema::after(p, e, k);
   }
-  /// The weight of p after update t, 0 if t is none of those that are averaged.
+  /// The weight of p after update t, 0 if that update is not averaged.
   DESCENT_HD double weight(std::int64_t t) const {
     if (t <= start) return 1;
     std::int64_t const n = (t - start) / every;
@@ -95,7 +95,7 @@ struct lookahead {
 
 /// Lookahead whose pull is a step with Nesterov's momentum: SNOO, the step-K Nesterov outer optimizer (Kallusky et al.
 /// 2025), and the outer step of DiLoCo (Douillard et al. 2023) for one worker. The distance that K updates of the rule
-/// have gone is the outer gradient. It takes the place of lookahead, which is its case momentum = 0, lr = alpha.
+/// have gone is the outer gradient. It replaces lookahead, which is the case momentum = 0, lr = alpha.
 ///
 ///     d <- p - s,  b <- mu b + d,  s <- s + lr (d + mu b),  p <- s          at t = K, 2 K, ...
 ///
@@ -123,7 +123,7 @@ struct outer {
 
 /// EMA-Nesterov (Yau et al. 2026, arXiv 2605.25395): the whole update happens ahead of the parameters x, at the point y
 /// in the direction of the average b of their steps so far. The rule, its decay and its norms read y in place of x. The
-/// values, and masters, hold y; x are slow weights as those of lookahead, whose place it takes.
+/// values, and masters, hold y; x are slow weights as those of lookahead, which it replaces.
 ///
 ///     x_ <- rule(y, g(y)),  b <- mu b + (1 - mu) (x_ - x),  x <- x_,  y <- x + beta b
 ///

@@ -49,8 +49,8 @@ class state_memory {
   std::vector<entry> entries_;
 };
 
-/// Keeps masters, states, averages and slow weights in the caller's memory, for codebases with tensors, arenas or
-/// checkpoints of their own. A piece that is in the list for one parameter is there for all that have it; the optimizer
+/// Keeps masters, states, averages and slow weights in the caller's memory, for codebases with their own tensors,
+/// arenas or checkpoints. A piece that is listed for one parameter must be listed for all that have it; the optimizer
 /// owns the other pieces. The memory must stay where it is, and neither overlap nor be written during a step. The
 /// constructor throws std::invalid_argument for a name that is no piece of the optimizer, for another type or number of
 /// elements, and for memory that is null, not aligned for its type, out of the backend's reach or in use. Cannot be

@@ -22,7 +22,7 @@ namespace descent {
 /// and groups, and each its own parameters: an empty one (count 0) adds a group to a rank. A name that several ranks
 /// have must be marked on all of them, by parameters::mark_copied(), mark_part() or mark_columns():
 ///
-/// - Copies are counted once. Their gradients must be equal on all ranks, and so are then their updates.
+/// - Copies are counted once. Their gradients must be equal on all ranks; then their updates are, too.
 /// - Parts and columns are one tensor for the norm and sums of a tensor: lars, lamb, and clipping by tensor.
 /// - A row whose columns are on several ranks is one row for clip_adaptive, which adds an all-reduce of up to 24 bytes
 ///   for each row, or 4096 elements of it, of each rank. Rows of other tensors are clipped without communication.

@@ -78,7 +78,7 @@ template <class Real, class Terms> struct whiten {
 }  // namespace detail
 
 /// KL-Shampoo and, with `adam`, KL-SOAP (Lin et al. 2025, arXiv:2509.03378), as the authors' code KL-Methods has them:
-/// L and R estimate the covariance of g as a Kronecker product that is next to it in the Kullback-Leibler divergence,
+/// L and R estimate the covariance of g as the Kronecker product closest to it in the Kullback-Leibler divergence,
 /// with means over the updates (there claim 2, for means). For matrices: `matrices{kl_shampoo{...}}`. For r x c
 /// matrices, with a basis Q and eigenvalues d of each side:
 ///
@@ -93,12 +93,12 @@ template <class Real, class Terms> struct whiten {
 ///     dR_j <- b dR_j + (1 - b) mean over i of (Q_L' g Q_R)_ij^2 / dL_i      all four with d as it was
 ///     Q    <- qr(L Q), every k-th time
 ///
-/// The eigenvalues are means of their own: they are 1 until the eigenvectors have been found, start there at `initial`,
-/// follow in every update and stay as they are where Q changes. With `clamp` their inverse roots are at most
-/// max(10, min(n, 4000)) for a side of n. There is no bias correction, and columns of Q are not sorted. The first
-/// update only sets L, R and Q, as in soap; what soap says of `every`, skipped updates, captured steps, a singular L
-/// and, for `adam`, of what products and a stored m lose holds here. A side longer than `max_precondition_dim`, which
-/// the authors' code does not have, has Q = I and d = 1.
+/// The eigenvalues are separate means: they are 1 until the eigenvectors have been found, start at `initial` then, are
+/// updated in every step, and do not change when Q does. With `clamp` their inverse roots are at most max(10, min(n,
+/// 4000)) for a side of n. There is no bias correction, and columns of Q are not sorted. The first update only sets L,
+/// R and Q, as in soap. Also as in soap: `every`, skipped updates, captured steps, a singular L and, for `adam`, the
+/// rounding errors of products and of a stored m. A side longer than `max_precondition_dim`, which the authors' code
+/// does not have, has Q = I and d = 1.
 struct kl_shampoo {
   /// Learning rate lr; decay rates beta1 of m, beta2 of v, for `adam` alone, and shampoo_beta (b) of L, R and d, in
   /// [0, 1); eps and initial above 0; weight_decay (wd) and max_precondition_dim at least 0; every at least 1.

@@ -266,9 +266,9 @@ struct muon {
   /// The same with A = X X' carried along, A <- A B^2, and the product Q of the B applied to X only after every third
   /// iteration and at the end: 4 n^2 m operations for three iterations and at most 8 n^3 for each, on the host 3 n^2 m
   /// and about 5 n^3. All n x n matrices are polynomials of A, so their products are symmetric. A small singular value
-  /// of X is below the rounding errors of A, and these grow; those of X do not, so that A begins anew. After five
-  /// iterations without that, X is off by 0.0002 to 0.005, like products of bfloat16. With those, three are too many:
-  /// DeepSeek's coefficients then diverge.
+  /// of X is lost in the rounding errors of A, which grow; those of X do not, so A is then computed from X again. After
+  /// five iterations without that, X is off by 0.0002 to 0.005, like products of bfloat16. With such products, even
+  /// three are too many: DeepSeek's coefficients then diverge.
   template <class Work, class T, class Real>
   void iterate_gram(Work const& w, iterate_of<T, Real>& x, std::int64_t n) const {
     int const fresh = !std::is_same_v<T, Real> ? 2 : Work::rounds_operands || precision == operands::exact ? 3 : 5;

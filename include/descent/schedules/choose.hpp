@@ -10,7 +10,7 @@
 #include <utility>
 #include <variant>
 
-/// One of several schedules: the same one always, chosen at run time, or another one for each group.
+/// One of several schedules: the same for all groups, chosen at run time, or a different one for each group.
 namespace descent {
 
 namespace detail {

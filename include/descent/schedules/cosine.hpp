@@ -4,7 +4,7 @@
 
 #include <descent/core/schedule.hpp>
 
-/// Annealing along half a cosine, once, to and fro, or with restarts.
+/// Annealing along half a cosine, once, back and forth, or with restarts.
 namespace descent {
 
 /// The shape of a transition from one value to another.

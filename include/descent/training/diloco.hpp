@@ -80,8 +80,9 @@ struct outer_access {
 
 }  // namespace detail
 
-/// DiLoCo (Douillard et al. 2023, algorithm 1): every rank trains by itself for K steps; then all average how far they
-/// have gone, and take a step of SGD with Nesterov's momentum with it. Ranks exchange 1/K of the bytes of `replicated`.
+/// DiLoCo (Douillard et al. 2023, algorithm 1): every rank trains alone for K steps; then all ranks average their
+/// distance from the common slow weights and take a step of SGD with Nesterov's momentum along it. Ranks exchange 1/K
+/// of the bytes of `replicated`.
 ///
 ///     K times on each rank:  p <- rule(p, g)
 ///     d <- mean over ranks of s - p,  b <- mu b + d,  s <- s - lr (d + mu b),  p <- s

@@ -23,6 +23,10 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    print(__doc__.strip())
+    sys.exit()
+
 program, mpirun = sys.argv[1], shlex.split(sys.argv[2])
 rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 3
 chance = random.Random(int(sys.argv[4]) if len(sys.argv) > 4 else 2026)
