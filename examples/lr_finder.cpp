@@ -13,7 +13,6 @@
 #include <descent/descent.hpp>
 #include <descent/training/lr_finder.hpp>
 
-#include <cmath>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -68,7 +67,7 @@ template <class Rule> void show(std::string const& name, Rule rule, panel& pictu
 
   example::curve drawn{name, {}};
   for (auto const& p : curve.points) {
-    drawn.points.push_back({std::log10(p.rate), p.smoothed});
+    drawn.points.push_back({p.rate, p.smoothed});
     if (p.rate == curve.steepest()) drawn.marks.push_back(drawn.points.back());
   }
   picture.curves.push_back(drawn);
@@ -89,7 +88,7 @@ int main(int argc, char** argv) {
     std::string name = "lr_finder.svg";
     example::each_word(arguments, {[&](auto& word) { name = word; }});
     example::require_writable(name);
-    panel picture{"smoothed loss", "log10 of the learning rate", axis::logarithmic, {}};
+    panel picture{"smoothed loss", "learning rate", axis::logarithmic, {}, x_axis::decades};
     show("sgd", ds::sgd{.momentum = 0.9}, picture);
     show("adamw", ds::adamw{}, picture);
     show("lion", ds::lion{}, picture);

@@ -3,6 +3,8 @@
 //
 // Draws the pictures of docs/optimizers.md: each rule's path on two surfaces and its training curve.
 #include "parts/arguments.hpp"
+#include "parts/chart.hpp"
+#include "parts/claim.hpp"
 #include "parts/cpu.hpp"
 #include "parts/network.hpp"
 #include "parts/output.hpp"
@@ -171,15 +173,17 @@ panel stalls(std::string const& name, auto const& rule) {
 }
 
 void draw_rule(std::filesystem::path const& folder, shown_rule const& rule, dataset const& data, training const& sgd) {
-  auto const on = rule.on_surface || rule.walk ? surfaces() : std::vector<surface>{};
+  std::vector<surface> on;
   std::vector<path> paths;
-  for (surface const& s : on) {
-    paths.push_back(rule.walk ? rule.walk(s)
-                              : best_of(rule.searched, [&](double lr) { return descend(s, rule.on_surface, lr); }));
-    path const& p = paths.back();
+  auto const walked = [&](surface const& s, path p) {
     std::printf("%-20s %-14s lr %-7g loss %-10.3g at %.6g %.6g\n", rule.name.c_str(), s.name.c_str(), p.lr, p.value,
                 p.points.back().x, p.points.back().y);
-  }
+    on.push_back(s), paths.push_back(std::move(p));
+  };
+  for (auto const& [s, start, lr, walk] : rule.scenes) walked(s, walk ? walk(s) : descend(s, start, lr).first);
+  if (rule.scenes.empty() && rule.on_surface)
+    for (surface const& s : surfaces())
+      walked(s, best_of(rule.searched, [&](double lr) { return descend(s, rule.on_surface, lr); }));
   training own;
   if (rule.on_network) {
     own = best_of(rule.searched, [&](double lr) { return learn(data, rule.on_network, lr); }, rule.network_lr);

@@ -127,7 +127,7 @@ panel measured(std::string const& path) {
   if (!std::getline(file, line)) throw std::runtime_error(path + ": cannot be read");
   pen const black{6, 0}, ideal{3, 2};
   panel p{"measured: times as fast as one process", "processes", axis::logarithmic, {{"a core for each", {}}},
-          x_axis::doubling, true};
+          x_axis::doubling};
   p.curves[0].with = ideal;
   double alone = 0;
   while (std::getline(file, line)) {
@@ -148,8 +148,8 @@ panel measured(std::string const& path) {
 }
 
 std::string picture(cluster const& c, model m, std::string const& runs) {
-  panel sent{"projection: exposed communication, ms", "GPUs", axis::logarithmic, {}, x_axis::doubling, true};
-  panel share{"projection: efficiency, %", "GPUs", axis::linear, {}, x_axis::doubling, true};
+  panel sent{"projection: exposed communication, ms", "GPUs", axis::logarithmic, {}, x_axis::doubling};
+  panel share{"projection: efficiency, %", "GPUs", axis::linear, {}, x_axis::doubling};
   for (int size = 0; size < 3; ++size)
     for (bool const sharded : {false, true}) {
       m.parameters = payloads[size].parameters;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Every schedule of descent: all in one picture, or one as a table.
+// Every schedule of descent: all in two pictures, or one as a table.
 //
 // A schedule is a function of the step, so it can be printed and drawn before any training.
 #include "parts/arguments.hpp"
@@ -166,14 +166,18 @@ example::curve drawn(variant const& v, std::int64_t n) {
   return c;
 }
 
-std::string gallery(std::int64_t n) {
+/// One of two halves.
+std::string gallery(std::int64_t n, int half) {
   std::vector<example::panel> panels;
-  for (auto const& s : all(n)) {
-    example::panel p{s.name, "", example::axis::linear, {}};
-    for (auto const& v : s.variants) p.curves.push_back(drawn(v, n));
+  auto const schedules = all(n);
+  std::size_t const first_half = (schedules.size() + 1) / 2;
+  for (std::size_t k = half == 1 ? 0 : first_half; k < (half == 1 ? first_half : schedules.size()); ++k) {
+    example::panel p{schedules[k].name, "", example::axis::linear, {}};
+    for (auto const& v : schedules[k].variants) p.curves.push_back(drawn(v, n));
     panels.push_back(p);
   }
-  return example::draw_small("The schedules of descent: value at each of " + std::to_string(n) + " steps", panels, 6);
+  return example::draw("Schedules, value at each of " + std::to_string(n) + " steps, " + std::to_string(half) + " of 2",
+                       panels, 3);
 }
 
 void print(shown const& s, std::int64_t n) {
@@ -193,7 +197,7 @@ Prints the values of a schedule at each step, its variants side by side, or draw
 options, prints the names.
 
   --steps N      the number of steps, at least 20 (default: 100)
-  --draw FILE    all schedules in one picture
+  --draw FILE    all schedules in two pictures, FILE.svg and FILE_2.svg
   --help         this text
 )";
 
@@ -215,8 +219,11 @@ void run(std::vector<std::string> const& arguments) {
   std::vector<std::string> names;
   for (auto const& s : schedules) names.push_back(s.name);
   auto const found = std::ranges::find(names, name);
-  if (!file.empty()) example::write_file(file, gallery(steps));
-  else if (name.empty()) std::printf("There are\n%s.\n", example::in_lines(names).c_str());
+  if (!file.empty()) {
+    example::write_file(file, gallery(steps, 1));
+    std::string const stem = file.ends_with(".svg") ? file.substr(0, file.size() - 4) : file;
+    example::write_file(stem + "_2.svg", gallery(steps, 2));
+  } else if (name.empty()) std::printf("There are\n%s.\n", example::in_lines(names).c_str());
   else if (found == names.end()) example::fail_unknown("there is no schedule", name, names);
   else print(schedules[std::size_t(found - names.begin())], steps);
 }

@@ -17,6 +17,7 @@
 
 int main(int argc, char** argv) {
   return example::exit_code([&] {
+    // snippet: nccl
     auto const at = descent::comm::launch::from_environment();
     int devices = 0;
     cudaGetDeviceCount(&devices);
@@ -26,6 +27,7 @@ int main(int argc, char** argv) {
       if (size > 1) descent::comm::by_file{.folder = folder ? folder : ".", .job = at.job}(rank, size, value);
     };
     descent::comm::nccl comm{at.rank, at.size, meet, std::chrono::minutes(1)};
+    // end
     example::run_rank<example::gpu>(comm, {argv + 1, argv + argc});
   });
 }

@@ -8,7 +8,6 @@
 
 #include <cmath>
 #include <cstdio>
-#include <utility>
 #include <vector>
 
 namespace ds = descent;
@@ -31,21 +30,22 @@ std::vector<std::vector<double>> path(std::vector<double> p, int steps, auto con
 int main(int argc, char** argv) {
   return example::exit_code([&] {
     example::learn::options const options{
-        argc,
-        argv,
-        {.what = "Shows what bias correction, the second moment and decoupled decay do in Adam."}};
-    example::panel lengths{"length of a step in units of lr, gradient 1", "step", example::axis::linear, {}};
-    lengths.across = example::x_axis::doubling;
-    lengths.curves = {{"with bias correction", {}}, {"without", {}}};
+        argc, argv,
+        example::learn::options::only_help(
+            "Shows what bias correction, the second moment and decoupled decay do in Adam.")};
     std::puts("1. Steps with a gradient of 1 and lr 0.001, with and without bias correction:");
     auto const one = [](int, auto& g) { g = {1}; };
     auto const with = path({0}, 1000, one, ds::adam{}),
                without = path({0}, 1000, one, ds::adam{.bias_correction = false});
     for (std::size_t t : {1, 2, 10, 100, 1000})
       std::printf("   step %4zu: %.6f  %.6f\n", t, with[t - 1][0] - with[t][0], without[t - 1][0] - without[t][0]);
+    example::panel lengths{"length of a step, in units of lr", "step", example::axis::linear,
+                           {{"with bias correction", {}}, {"without bias correction", {}}}, example::x_axis::decades};
     for (std::size_t t = 1; t <= 1000; ++t)
-      for (auto const& [of, line] : {std::pair{&with, 0}, {&without, 1}})
-        lengths.curves[std::size_t(line)].points.push_back({double(t), 1e3 * ((*of)[t - 1][0] - (*of)[t][0])});
+      for (std::size_t k : {0, 1}) {
+        auto const& p = k == 0 ? with : without;
+        lengths.curves[k].points.push_back({double(t), (p[t - 1][0] - p[t][0]) / 0.001});
+      }
     std::puts("2. Adam with beta1 = 0, beta2 near 1 and lr / sqrt(t) against Adagrad, after 100 gradients:");
     auto const waves = [](int t, auto& g) { g = {std::sin(3.0 * t), 40 * std::cos(7.0 * t)}; };
     auto const adagrad = path({1, 1}, 100, waves, ds::adagrad{.lr = 0.1, .eps = 0}).back();
@@ -61,6 +61,6 @@ int main(int argc, char** argv) {
     auto const decoupled = path({1, 1}, 1000, noise, ds::adamw{.lr = 1e-2, .weight_decay = 0.1}).back();
     std::printf("   L2 in the gradient (adam): %.3f %.3f\n   decoupled (adamw):         %.3f %.3f\n", l2[0], l2[1],
                 decoupled[0], decoupled[1]);
-    options.write("The first steps of Adam", {lengths});
+    options.write("The first 1000 steps of Adam with a gradient of 1", {lengths});
   });
 }

@@ -22,8 +22,8 @@ int main(int argc, char** argv) {
                               {.what = "Counts the steps and images to a goal for several sizes of the batch.",
                                .seeds = "3",
                                .batches = "2,8,32,128,512,1438"}};
-    panel steps{"steps until 94 % of the test images are right", "log2 of the batch", axis::logarithmic, {}};
-    panel images{"images seen until then", "log2 of the batch", axis::logarithmic, {}};
+    panel steps{"steps until 94 % of the test images are right", "batch", axis::logarithmic, {}, x_axis::doubling};
+    panel images{"images seen until then", "batch", axis::logarithmic, {}, x_axis::doubling};
     for (auto const* name : {"same rate", "square root", "linear"})
       for (auto* p : {&steps, &images}) p->curves.push_back({name, {}});
 
@@ -46,8 +46,8 @@ int main(int argc, char** argv) {
         std::printf(of.high < never ? "  %4.0f (%4.0f to %4.0f)" : "            not here", of.mean, of.low, of.high);
         if (of.high == never) continue;
         best = std::min(best, of.mean);
-        learn::add(steps.curves[i], std::log2(batch), of);
-        learn::add(images.curves[i], std::log2(batch), {of.low * batch, of.mean * batch, of.high * batch});
+        learn::add(steps.curves[i], batch, of);
+        learn::add(images.curves[i], double(batch), {of.low * batch, of.mean * batch, of.high * batch});
       }
       std::printf("  %20s\n", best < never ? short_number(std::round(best * batch)).c_str() : "-");
       fewest.push_back(best);

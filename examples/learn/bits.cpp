@@ -59,15 +59,15 @@ int main(int argc, char** argv) {
       std::puts("");
     });
 
-    panel relative{"spacing / |x|", "log2 |x|", axis::logarithmic, {}};
-    panel absolute{"spacing", "log2 |x|", axis::logarithmic, {}};
+    panel relative{"spacing / |x|", "|x|", axis::logarithmic, {}, x_axis::doubling};
+    panel absolute{"spacing", "|x|", axis::logarithmic, {}, x_axis::doubling};
     for_each_format([&](char const* name, auto f) {
       curve r{name, {}}, a{name, {}};
       for (int e = -40; e <= 40; ++e) {
         double const y = std::ldexp(1, e);
         if (f.round(y) != y) continue;
-        r.points.push_back({double(e), f.spacing(y) / y});
-        a.points.push_back({double(e), f.spacing(y)});
+        r.points.push_back({y, f.spacing(y) / y});
+        a.points.push_back({y, f.spacing(y)});
       }
       relative.curves.push_back(r), absolute.curves.push_back(a);
     });

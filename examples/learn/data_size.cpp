@@ -42,15 +42,15 @@ int main(int argc, char** argv) {
       }));
     };
     std::vector<panel> panels{
-        {"test error in %, 50 units; range of the seeds", "log2 of the training images", axis::logarithmic, {}},
-        {"test error in %, all images; range of the seeds", "log2 of the hidden units", axis::logarithmic, {}}};
+        {"test error in %, 50 units; range of the seeds", "training images", axis::logarithmic, {}, x_axis::doubling},
+        {"test error in %, all images; range of the seeds", "hidden units", axis::logarithmic, {}, x_axis::doubling}};
     auto const curve_of = [&](panel& p, char const* what, std::vector<int> const& sizes, auto const& run) {
       std::vector<point> all;
       curve c{what, {}, {}};
       for (int n : sizes) {
         auto const of = run(n);
         all.push_back({double(n), of.mean});
-        learn::add(c, std::log2(n), of);
+        learn::add(c, n, of);
         c.marks.push_back(c.points.back());
         std::printf("%5d %-8s %5.1f %%\n", n, what, all.back().y);
       }
@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
     power_law const law = fitted(by_images);
     std::printf("error = %.0f %% * images^-%.2f\n", law.c, law.k);
     curve line{"power law", {}};
-    for (auto const& p : by_images) line.points.push_back({std::log2(p.x), law.c * std::pow(p.x, -law.k)});
+    for (auto const& p : by_images) line.points.push_back({p.x, law.c * std::pow(p.x, -law.k)});
     panels[0].curves.push_back(line);
     e.claim(law.k > 0.4 && law.k < 0.8, "four times the images halve the error, about");
     e.claim(by_images[0].y > 2 * by_images[2].y && by_images[2].y > 1.5 * by_images[4].y,

@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
         e.claim(last.loss > 1.05 * best->loss, "the loss rises again");
         e.claim(last.accuracy > best->accuracy - 2, "the accuracy does not fall with it");
       }
-      p.curves.push_back(learn::mean_of(runs, 24));
+      p.curves.push_back(learn::mean_of(runs));
     }
     e.write("How long to train", {p});
   });

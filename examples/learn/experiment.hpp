@@ -6,10 +6,12 @@
 #include "../parts/chart.hpp"
 #include "../parts/claim.hpp"
 #include "../parts/dataset.hpp"
+#include "../parts/dots.hpp"
 #include "../parts/output.hpp"
 #include "../parts/text.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -38,8 +40,8 @@ struct options {
   options(int argc, char** argv, takes more) : options(argc, argv, more, {}) {}
 
   /// Draws panels into `picture` and writes their points to `csv`, where these are named.
-  void write(std::string const& title, std::vector<panel> const& panels) const {
-    if (!picture.empty()) write_file(picture, draw(title, panels));
+  void write(std::string const& title, std::vector<panel> const& panels, std::size_t columns = 1) const {
+    if (!picture.empty()) write_file(picture, draw(title, panels, columns));
     if (csv.empty()) return;
     std::string lines = "panel,curve,x,y\n";
     for (auto const& p : panels)
@@ -50,6 +52,16 @@ struct options {
       for (auto const& c : p.curves)
         for (auto const [x, low, high] : c.bars)
           lines += line(p.title, c.name + ", lowest", x, low) + line(p.title, c.name + ", highest", x, high);
+    write_file(csv, lines);
+  }
+  /// The same for dot plots; x is the number of a value in its row, from 1.
+  void write_dots(std::string const& title, std::vector<dot_panel> const& panels) const {
+    if (!picture.empty()) write_file(picture, draw_dots(title, panels));
+    if (csv.empty()) return;
+    std::string lines = "panel,curve,x,y\n";
+    for (auto const& p : panels)
+      for (auto const& r : p.rows)
+        for (std::size_t k = 0; k < r.values.size(); ++k) lines += line(p.title, r.name, double(k + 1), r.values[k]);
     write_file(csv, lines);
   }
   /// Writes a picture that is drawn.

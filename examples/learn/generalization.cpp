@@ -22,7 +22,8 @@ int main(int argc, char** argv) {
         {.what = "Shows the test accuracy by size of the batch, for three ways to scale the rate.",
          .seeds = "3",
          .batches = "8,32,128,512,1438"}};
-    panel shown{"test accuracy in %, 30 epochs; a circle for each seed", "log2 of the batch", axis::nines, {}};
+    panel shown{
+        "test accuracy in % after 30 epochs; a circle for each seed", "batch", axis::nines, {}, x_axis::doubling};
     for (auto const* name : {"same rate", "square root, warm-up", "linear, warm-up"})
       shown.curves.push_back({name, {}});
     std::puts("batch  updates         same rate       square root            linear");
@@ -44,8 +45,8 @@ int main(int argc, char** argv) {
         auto const [low, average, high] = learn::spread_of(of);
         std::printf("  %4.1f (%4.1f-%4.1f)", average, low, high);
         mean[i].push_back(average);
-        shown.curves[i].points.push_back({std::log2(batch), average});
-        for (double one : of) shown.curves[i].marks.push_back({std::log2(batch), one});
+        shown.curves[i].points.push_back({double(batch), average});
+        for (double one : of) shown.curves[i].marks.push_back({double(batch), one});
       }
       std::puts("");
     }

@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
     e.claim(error < 1e-6, "backward() is the derivative of forward()");
     std::puts("                             10 updates   100 updates");
     std::vector<double> after_100;
-    panel shown{"test accuracy in %, range of the seeds", "updates", axis::nines, {}, x_axis::from_zero, true};
+    panel shown{"test accuracy in %, range of the seeds", "updates", axis::nines, {}, x_axis::from_zero};
     for (auto const& [batch, part] : {std::pair{32, 32}, std::pair{1024, 32}, std::pair{1024, 1024}}) {
       std::printf("batch %4d in parts of %4d", batch, part);
       auto const c = learn::mean_of(learn::with_seeds(e, [&, batch = batch, part = part](std::uint64_t seed) {

@@ -49,7 +49,7 @@ run_of_seed train(std::string const& name, std::uint64_t seed, auto const& polic
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv, {.what = "Lowers the rate, or grows the batch.", .seeds = "3"}};
+    learn::experiment const e{argc, argv, {.what = "Compares a falling rate with a growing batch.", .seeds = "3"}};
     // snippet: growth
     ds::multi_step<2> const rate{.initial = 0.4, .factor = 0.25, .at = {10 * epoch, 20 * epoch}};
     ds::multi_step<2> const by_updates{.initial = 0.4, .factor = 0.25, .at = {10 * epoch, 10 * epoch + 10 * epoch / 4}};

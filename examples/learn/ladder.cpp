@@ -13,29 +13,36 @@
 namespace ds = descent;
 using namespace example;
 
-panel losses{"valley turned by 30°, each rule with its best rate", "step", axis::logarithmic, {}};
-panel paths[] = {learn::map_of(learn::valley{30}, "y, with and without momentum"),
-                 learn::map_of(learn::valley{30}, "y, adaptive rules")};
+/// The panels of the straight and of the turned valley.
+struct drawn {
+  learn::valley valley;
+  panel losses, lengths, adaptive;
+
+  drawn(double degrees, std::string const& name)
+      : valley{degrees}, losses{name + " valley: loss", "step", axis::logarithmic, {}},
+        lengths{learn::map_of(valley, name + ": with and without momentum, 60 steps")},
+        adaptive{learn::map_of(valley, name + ": adaptive rules, 60 steps")} {}
+} straight{0, "straight"}, turned{30, "turned"};
 
 /// Tries 36 rates: after how many steps is the loss below 0.01 and stays there?
-void race(std::string const& name, auto rule, panel& map) {
+void race(std::string const& name, auto rule, panel drawn::* map) {
   std::printf("%-18s", name.c_str());
-  for (double degrees : {0, 30}) {
-    learn::valley const valley{degrees};
+  for (auto* of : {&straight, &turned}) {
     int best = 1000;
     double rate = 0;
     for (int k = 0; k < 36; ++k) {
       rule.lr = 1e-3 * std::pow(10, k / 9.0);
-      auto const all = learn::walked(valley, rule, 999).losses;
+      auto const all = learn::walked(of->valley, rule, 999).losses;
       int steps = 999;
       while (steps > 0 && all[std::size_t(steps)].y < 0.01) --steps;
       if (steps + 1 < best) best = steps + 1, rate = rule.lr;
     }
-    std::printf("   %3.0f°: %4d steps, lr %-6.3g", degrees, best, rate);
+    std::printf("   %3d°: %4d steps, lr %-6.3g", of == &straight ? 0 : 30, best, rate);
     rule.lr = rate;
-    if (degrees == 0) continue;
-    losses.curves.push_back({name, learn::walked(valley, rule, 120).losses});
-    map.curves.push_back({name, learn::inside(learn::walked(valley, rule, 60).path)});
+    auto loss = learn::walked(of->valley, rule, 120).losses;
+    std::erase_if(loss, [](point p) { return p.y < 1e-9; });
+    of->losses.curves.push_back({name, loss});
+    (of->*map).curves.push_back({name, learn::inside(learn::shown, learn::walked(of->valley, rule, 60).path)});
   }
   std::puts("");
 }
@@ -44,12 +51,14 @@ int main(int argc, char** argv) {
   return exit_code([&] {
     learn::options const options{
         argc, argv, {.what = "Goes from gradient descent to Adam on one surface, one change at a time."}};
-    race("gradient descent", ds::sgd{}, paths[0]);
-    race("momentum 0.9", ds::sgd{.momentum = 0.9}, paths[0]);
-    race("Nesterov 0.9", ds::sgd{.momentum = 0.9, .nesterov = true}, paths[0]);
-    race("Adagrad", ds::adagrad{}, paths[1]);
-    race("RMSprop", ds::rmsprop{}, paths[1]);
-    race("Adam", ds::adam{}, paths[1]);
-    options.write("From gradient descent to Adam", {losses, paths[0], paths[1]});
+    race("gradient descent", ds::sgd{}, &drawn::lengths);
+    race("momentum 0.9", ds::sgd{.momentum = 0.9}, &drawn::lengths);
+    race("Nesterov 0.9", ds::sgd{.momentum = 0.9, .nesterov = true}, &drawn::lengths);
+    race("Adagrad", ds::adagrad{}, &drawn::adaptive);
+    race("RMSprop", ds::rmsprop{}, &drawn::adaptive);
+    race("Adam", ds::adam{}, &drawn::adaptive);
+    options.write(
+        "From gradient descent to Adam, each rule with its best rate",
+        {straight.losses, turned.losses, straight.lengths, turned.lengths, straight.adaptive, turned.adaptive}, 2);
   });
 }

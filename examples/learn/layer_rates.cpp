@@ -52,7 +52,7 @@ struct means {
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv, {.what = "Shows each layer's rate with SGD, LARS, LAMB.", .seeds = "3"}};
+    learn::experiment const e{argc, argv, {.what = "Shows each layer's rate with SGD, LARS and LAMB.", .seeds = "3"}};
     std::vector<panel> panels;
     std::puts("rate                  layer 1           layer 2           layer 3           layer 4     |change| / |w|");
     auto const run = [&](char const* name, auto const& rule) {
@@ -62,12 +62,12 @@ int main(int argc, char** argv) {
       std::printf("%-14s", name);
       means all{{}, m.shares};
       for (auto const& runs : m.rates) {
-        auto const& mean = all.rates.emplace_back(learn::mean_of(runs, 20)).points;
+        auto const& mean = all.rates.emplace_back(learn::mean_of(runs)).points;
         std::printf("  %6.3f to %-6.3f", mean.front().y, mean.back().y);
       }
       auto const [low, high] = std::ranges::minmax(all.shares);
       std::printf("  %.3f to %.3f\n", low, high);
-      panels.push_back({name, "update", axis::logarithmic, all.rates});
+      panels.push_back({std::string{"rate of each layer, "} + name, "update", axis::logarithmic, all.rates});
       return all;
     };
     run("SGD, lr 0.2", ds::sgd{.lr = 0.2});

@@ -63,19 +63,22 @@ class loss_surface {
     return d;
   }
 
-  /// The largest eigenvalue of the Hessian H: v <- H v / |H v|, where H v is a difference of two gradients.
-  double largest_curvature(weights const& w) {
+  /// The largest eigenvalue of the Hessian H, and the direction of length 1 with this curvature.
+  struct steepest { double curvature; weights direction; };
+  /// By v <- H v / |H v|, where H v is a difference of two gradients, so far apart that the kink of one relu weighs
+  /// little.
+  steepest largest_curvature(weights const& w) {
     weights v = direction(w, 99);
     double size = norm(v);
     // snippet: curvature
     for (int k = 0; k < 80; ++k) {
-      double const h = 1e-4 / size;
+      double const h = 1e-2 / size;
       weights const hv = moved(gradient(moved(w, h, v)), -1, gradient(moved(w, -h, v)));
       weights const zero(w.size());
       v = moved(zero, 1 / (2 * h * size), hv), size = norm(v);
     }
     // end
-    return size;
+    return {size, moved(weights(w.size()), 1 / size, v)};
   }
 
  private:

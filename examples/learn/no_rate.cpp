@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 
@@ -20,8 +19,9 @@ int main(int argc, char** argv) {
         argc,
         argv,
         {.what = "Compares rules that find their rate with two that are given one of seven.", .seeds = "3"}};
-    panel tuned{"test accuracy in %, rate given", "log10 of the rate", axis::linear, {}, x_axis::from_data, true};
-    panel untuned{"test accuracy in %, rate found", "log10 of the factor", axis::linear, {}, x_axis::from_data, true};
+    panel tuned{"test accuracy in %, rate given", "learning rate", axis::linear, {}, x_axis::decades};
+    panel untuned{
+        "test accuracy in %, rate found by the rule", "factor on the rate", axis::linear, {}, x_axis::decades};
     // snippet: trial
     auto const trial = [&](auto rule, double factor = 1) {
       rule.lr *= factor;
@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
         rule.lr = lr;
         auto const got = trial(rule);
         std::printf(" %5.1f", got.mean);
-        learn::add(tuned.curves.back(), std::log10(lr), got);
+        learn::add(tuned.curves.back(), lr, got);
         best = std::max(best, got.mean);
       }
       std::puts("");
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
       std::array const got{trial(rule), trial(rule, 10), trial(rule, 0.1)};
       std::printf("%-20s %5.1f %5.1f %5.1f\n", name, got[0].mean, got[1].mean, got[2].mean);
       untuned.curves.push_back({name, {}});
-      for (std::size_t i : {2, 0, 1}) learn::add(untuned.curves.back(), i == 2 ? -1 : double(i), got[i]);
+      for (std::size_t i : {2, 0, 1}) learn::add(untuned.curves.back(), i == 2 ? 0.1 : i == 1 ? 10. : 1., got[i]);
       return std::array{got[0].mean, got[1].mean, got[2].mean};
     };
     auto const dog = free("dog", ds::dog{}), prodigy = free("prodigy", ds::prodigy{});

@@ -42,8 +42,7 @@ std::vector<product> const products{
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::options const options{
-        argc, argv, {.what = "Shows which products tensor cores make faster, and what padding costs."}};
+    learn::options const options{argc, argv, {.what = "Shows which products tensor cores make faster."}};
     std::printf("flops per byte at which the two sides are equal: half %.0f, float %.0f\n\n", half_peak / bandwidth,
                 float_peak / bandwidth);
     std::puts("product y = x W                     Mflop  flops per byte      bound by    at most   tiles");
@@ -63,19 +62,23 @@ int main(int argc, char** argv) {
       std::puts("");
     }
 
-    panel roofline{"Tflop/s at most, H100 SXM", "log2 of flops per byte", axis::logarithmic, {}};
+    panel roofline{"Tflop/s at most, H100 SXM; a circle for each product of the table",
+                   "flops per byte",
+                   axis::logarithmic,
+                   {},
+                   x_axis::doubling};
     for (auto [name, size, peak] : {std::tuple{"half, tensor cores", 2, half_peak}, {"float", 4, float_peak}}) {
       curve c{name, {}};
-      for (double x = -1; x <= 12; x += 0.125) c.points.push_back({x, std::min(peak, bandwidth * std::exp2(x)) / 1e12});
-      for (auto const& p : products)
-        c.marks.push_back({std::log2(p.intensity(size)), p.flops() / p.seconds(size, peak) / 1e12});
+      for (double x = -1; x <= 12; x += 0.125)
+        c.points.push_back({std::exp2(x), std::min(peak, bandwidth * std::exp2(x)) / 1e12});
+      for (auto const& p : products) c.marks.push_back({p.intensity(size), p.flops() / p.seconds(size, peak) / 1e12});
       roofline.curves.push_back(c);
     }
-    panel gain{"half at most faster than float by", "log2 of the batch", axis::linear, {}};
+    panel gain{"how many times as fast half is as float, at most", "batch", axis::linear, {}, x_axis::doubling};
     for (int n : {256, 1024, 4096}) {
       curve c{std::to_string(n) + " to " + std::to_string(n), {}};
       for (double x = 0; x <= 14; x += 0.125)
-        c.points.push_back({x, product{"", std::exp2(x), double(n), double(n)}.gain()});
+        c.points.push_back({std::exp2(x), product{"", std::exp2(x), double(n), double(n)}.gain()});
       gain.curves.push_back(c);
     }
     options.write("What a product can gain from tensor cores", {roofline, gain});

@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
   return exit_code([&] {
     learn::experiment const e{
         argc, argv, {.what = "Shows what helps if all training images are one batch.", .seeds = "3"}};
-    panel few{"test accuracy in %, 30 updates", "updates", axis::nines, {}, x_axis::from_zero, true};
+    panel few{"test accuracy in %, 30 updates", "updates", axis::nines, {}, x_axis::from_zero};
     panel more = few;
     more.title = "test accuracy in %, 330 updates";
     auto const row = [&](char const* name, char const* label, int updates, auto const& gradient, auto const& rule) {

@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
       ds::warmup<ds::cosine> const schedule{with.steps / 20, {lr, 0, with.steps - with.steps / 20}};
       return 100 - learn::train(with, ds::sgd{.lr = lr, .momentum = 0.9}, ds::learning_rate(schedule)).accuracy;
     };
-    panel rates{"wrong answers among images held out, %", "lr", axis::logarithmic, {}, x_axis::doubling};
+    panel rates{"wrong answers among images held out, %", "lr", axis::logarithmic, {}, x_axis::decades};
     rates.curves = {{"one seed", {}}, {std::to_string(e.seeds) + " seeds, mean and range", {}}};
     // snippet: rates
     double best = 0, least = 100;

@@ -34,15 +34,13 @@ inline void add(curve& c, double x, spread const& y) {
   c.bars.push_back({x, y.low, y.high});
 }
 
-/// The mean of curves over the same x, the range of the seeds at up to so many points, and the marks of all.
-inline curve mean_of(std::vector<curve> const& runs, std::size_t most_bars = 100) {
+/// The mean of curves over the same x, the range of the seeds, and the marks of all.
+inline curve mean_of(std::vector<curve> const& runs) {
   curve mean{runs.at(0).name, {}};
-  std::size_t const points = runs[0].points.size(), apart = (points + most_bars - 1) / most_bars;
-  for (std::size_t i = 0; i < points; ++i) {
+  for (std::size_t i = 0; i < runs[0].points.size(); ++i) {
     std::vector<double> y;
     for (auto const& run : runs) y.push_back(run.points[i].y);
     add(mean, runs[0].points[i].x, spread_of(y));
-    if (i % apart != 0) mean.bars.pop_back();
   }
   for (auto const& run : runs) mean.marks.insert(mean.marks.end(), run.marks.begin(), run.marks.end());
   return mean;

@@ -51,7 +51,7 @@ answers trained(std::uint64_t seed, auto const& rule, auto const&... policies) {
 int main(int argc, char** argv) {
   return exit_code([&] {
     learn::experiment const e{argc, argv, {.what = "Trains an embedding with rare and frequent words.", .seeds = "8"}};
-    panel shown{"words seen one to three times, right answers in %", "lr", axis::linear, {}, x_axis::doubling};
+    panel shown{"words seen one to three times, right answers in %", "lr", axis::linear, {}, x_axis::decades};
     for (auto const* name : {"SGD", "Adagrad", "Adam", "Adam, selected rows"}) shown.curves.push_back({name, {}});
     std::puts("rule                 lr             common words              rare words");
     double best[4] = {};  // of the rare words

@@ -19,10 +19,12 @@ int main(int argc, char** argv) {
     learn::options const options{argc, argv, {.what = "Shows which rates and momenta converge, and how fast."}};
     panel plane{"momentum β and lr λ with a rate of at most r", "lr λ", axis::linear, {}}, paths = plane;
     for (double r : {1.0, 0.9, 0.7}) {  // the edge of the pairs whose rate is at most r
-      plane.curves.push_back(
-          {"r = " + short_number(r), {{1 - r, 0}, {(1 - r) * (1 - r), r * r}, {(1 + r) * (1 + r), r * r}, {1 + r, 0}}});
-      for (auto const [s, beta] : plane.curves.back().points)
+      point const left{1 - r, 0}, top_left{(1 - r) * (1 - r), r * r};
+      point const right{1 + r, 0}, top_right{(1 + r) * (1 + r), r * r};
+      for (auto const [s, beta] : {left, top_left, top_right, right})
         claim(close(pair{s, beta}.rate(), r, 1e-6), "the corners of a trapezoid have its rate");
+      plane.curves.push_back(
+          {"r = " + short_number(r), {right, top_right, {0, std::nan("")}, left, top_left, top_right}});
     }
     paths.title = "distance from the minimum", paths.x_label = "step", paths.scale = axis::logarithmic;
 

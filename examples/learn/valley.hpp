@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "../parts/chart.hpp"
+#include "map.hpp"
 
 #include <descent/descent.hpp>
 
@@ -49,30 +49,13 @@ inline walk walked(valley const& f, auto const& rule, int steps) {
   return all;
 }
 
-/// The part of the plane that is drawn.
-constexpr point box_low{-2, -1}, box_high{5, 3.5};
+constexpr box shown{{-1.5, -2}, {5, 3.5}};
 
-/// Lifts the pen outside of the box.
-inline std::vector<point> inside(std::vector<point> line) {
-  for (auto& p : line)
-    if (p.x < box_low.x || p.x > box_high.x || p.y < box_low.y || p.y > box_high.y) p = {0, std::nan("")};
-  return line;
-}
-
-/// An empty panel of the box with the ellipses of some losses.
+/// An empty panel with the ellipses of some losses.
 inline panel map_of(valley const& f, std::string const& title) {
-  curve lines{"losses 0.2, 2, 10, 33", {box_low, {0, std::nan("")}, box_high, {0, std::nan("")}}};
-  lines.with = pen{6, 2};  // black, dotted
-  for (double loss : {0.2, 2., 10., 33.}) {
-    std::vector<point> ellipse;
-    for (int k = 0; k <= 180; ++k) {
-      double const angle = k * std::acos(-1) / 90;
-      ellipse.push_back(f.at(std::sqrt(2 * loss) * std::cos(angle), std::sqrt(2 * loss / 50) * std::sin(angle)));
-    }
-    for (auto const& part : {inside(ellipse), {{0, std::nan("")}}})
-      lines.points.insert(lines.points.end(), part.begin(), part.end());
-  }
-  return {title, "x, the first 60 steps", axis::linear, {lines}, x_axis::from_data};
+  return map_of(shown, title, {0.2, 2, 10, 33}, [&](double loss, double angle) {
+    return f.at(std::sqrt(2 * loss) * std::cos(angle), std::sqrt(2 * loss / 50) * std::sin(angle));
+  });
 }
 
 }  // namespace example::learn

@@ -2,179 +2,115 @@
 // SPDX-License-Identifier: MIT
 #include "chart.hpp"
 
+#include "svg.hpp"
+
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <limits>
-#include <optional>
+#include <map>
 #include <utility>
 
 namespace example {
 namespace {
 
-/// Lengths of a panel, in pixels.
+using svg::format;
+
+constexpr double margin = svg::margin, right = 16, tick = 5, title_line = 18;
+constexpr std::size_t colours = 6;
+constexpr char const* dashes[] = {"", "7 5", "2 4", "11 4 2 4", "15 6", "1 6"};
+
+/// Lengths that depend on the columns.
 struct sizes {
-  double width, height, left, right, top, bottom;
-  double font, drop, stroke, tick, title_gap, label_gap;  // drop: from the middle of a letter to its base
+  double width, plot, font;
   int x_parts, y_parts;
 
-  double letter() const { return 0.585 * font; }  // the mean width
-};
-constexpr sizes large{440, 380, 62, 14, 80, 48, 13, 4.5, 2, 5, 14, 8, 6, 5},
-    small{216, 150, 34, 12, 22, 20, 10, 3.5, 1.5, 3, 7, 0, 4, 3};
-constexpr double legend_line = 24, legend_dash = 28, letter = 7.6;
-constexpr double small_line = 13, small_dash = 16;
-
-// Okabe and Ito's colours, which colour-blind readers can tell apart, without the yellow
-constexpr char const* colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"};
-constexpr char const* dashes[] = {"", "7 3", "2 3", "10 3 2 3", "14 5", "1 5"};
-
-template <class... T> std::string format(char const* form, T... values) {
-  char text[512];
-  std::snprintf(text, sizeof text, form, values...);
-  return text;
-}
-
-std::string escaped(std::string const& text) {
-  std::string result;
-  for (char const c : text)
-    result += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string{c};
-  return result;
-}
-
-/// The position of a value along its axis, in the axis' own unit; NaN if it cannot be shown.
-double along(axis scale, double y) {
-  switch (scale) {
-    case axis::logarithmic: return y > 0 ? std::log10(y) : std::nan("");
-    case axis::nines: return y < 100 ? -std::log10(1 - y / 100) : 4;
-    default: return y;
-  }
-}
-
-struct range {
-  double low = std::numeric_limits<double>::infinity(), high = -low;
-
-  void include(double x) {
-    if (!std::isfinite(x)) return;
-    low = std::min(low, x);
-    high = std::max(high, x);
-  }
-  /// Makes a range that can be drawn even from an empty one.
-  range with_margin(double share) const {
-    if (!(low <= high)) return {0, 1};
-    double const margin = high > low ? share * (high - low) : std::max(0.05 * std::abs(high), 1e-12);
-    return {low - margin, high + margin};
-  }
-  double fraction(double x) const { return (x - low) / (high - low); }
+  double line() const { return font + 4; }
+  bool is_small() const { return font < 13; }
 };
 
-/// The multiples of 1, 2 or 5 times a power of ten that divide a range into about `parts`.
-std::vector<double> round_numbers(range r, int parts) {
-  double const rough = (r.high - r.low) / parts;
-  double const power = std::pow(10, std::floor(std::log10(rough)));
-  double const ratio = rough / power;
-  double const step = power * (ratio > 5 ? 10 : ratio > 2 ? 5 : ratio > 1 ? 2 : 1);
-  std::vector<double> ticks;
-  for (double k = std::ceil(r.low / step); k * step <= r.high; ++k) ticks.push_back(k * step + 0.0);  // no -0
-  return ticks;
+sizes sizes_of(std::size_t columns, std::size_t panels) {
+  double const width = svg::page / double(columns);
+  if (columns == 1) return {width, panels == 1 ? 300. : 220., 13, 10, 5};
+  if (columns == 2) return {width, 230, 13, 6, 5};
+  return {width, 110, 12, 4, 3};
 }
 
-/// Powers of ten, with 2 and 5 times these if there are few; round numbers if there is hardly one. The range is that of
-/// the logarithm.
-std::vector<double> logarithmic_numbers(range r) {
-  double const decades = r.high - r.low;
-  if (decades < 0.7) return round_numbers({std::pow(10, r.low), std::pow(10, r.high)}, 4);
+/// What the pixels of a curve are.
+struct drawn {
+  curve const* of;
+  pen with;
+  std::vector<point> points;  // NaN where it cannot be shown
+};
 
-  std::vector<double> ticks;
-  int const every = int(std::ceil(decades / 8));
-  for (int k = int(std::floor(r.low / every)) * every; k <= r.high; k += every) {
-    ticks.push_back(std::pow(10, k));
-    if (decades < 3) ticks.push_back(2 * std::pow(10, k)), ticks.push_back(5 * std::pow(10, k));
+/// Which share of b's points is within so many pixels of a.
+double covered(drawn const& a, drawn const& b, double pixels) {
+  double shown = 0, same = 0;
+  for (point const q : b.points) {
+    if (!std::isfinite(q.x + q.y)) continue;
+    ++shown;
+    same += std::ranges::any_of(a.points,
+                                [&](point p) { return std::abs(p.x - q.x) < 0.5 && std::abs(p.y - q.y) < pixels; });
   }
-  return ticks;
+  return shown > 1 ? same / shown : 0;
 }
 
-std::vector<double> ticks(axis scale, range r, int parts) {
-  auto marked = scale == axis::linear ? round_numbers(r, parts)
-                : scale == axis::logarithmic
-                    ? logarithmic_numbers(r)
-                    : std::vector{0., 50., 80., 90., 95., 98., 99., 99.5, 99.8, 99.9, 99.95, 99.98, 99.99};
-  std::erase_if(marked, [&](double y) { return along(scale, y) < r.low || along(scale, y) > r.high; });
-  return marked;
-}
+/// Whether the two lie on each other from end to end.
+bool are_equal(drawn const& a, drawn const& b) { return covered(a, b, 0.6) == 1 && covered(b, a, 0.6) == 1; }
 
-std::vector<double> x_ticks(panel const& p, range r, int parts) {
-  if (p.across != x_axis::doubling) return round_numbers(r, parts);
-  std::vector<double> ticks;
-  double const every = std::ceil((r.high - r.low) / parts);
-  for (double power = std::ceil(r.low - 1e-9); power <= r.high + 1e-9; power += every)
-    ticks.push_back(std::exp2(power));
-  return ticks;
-}
-
-std::string superscript(int x) {
-  constexpr char const* digits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
-  std::string result = x < 0 ? "⁻" : "";
-  for (char const c : std::to_string(std::abs(x))) result += digits[c - '0'];
-  return result;
-}
-
-/// 0.002, 50 or, where zeros would have to be counted, 2×10⁻⁵
-std::string tick_label(double y) {
-  double const size = std::abs(y);
-  if (size == 0 || (size >= 0.999e-3 && size < 0.999e5)) return format("%g", std::round(y * 1e6) / 1e6);
-  int const power = int(std::floor(std::log10(size * 1.000001)));
-  auto const mantissa = format("%g", y / std::pow(10, power));
-  return (mantissa == "1" ? "" : mantissa + "×") + "10" + superscript(power);
-}
-
-/// The horizontal axis: the logarithm of x, or x.
-double across(panel const& p, double x) {
-  return p.across != x_axis::doubling ? x : x > 0 ? std::log2(x) : std::nan("");
-}
-
-/// The pens by name.
+/// Pens by name: the next colour for each, and after the last colour the next dash.
 using pens = std::vector<std::pair<std::string, pen>>;
 
-/// A pen for each name: the next colour, and after the last colour the next dash. Where lines lie on each other,
-/// `dashed` gives each another dash.
-pens pens_of(std::vector<panel> const& panels, bool dashed = false) {
-  pens all;
-  for (auto const& p : panels)
-    for (auto const& c : p.curves)
-      if (std::ranges::count(all, c.name, &pens::value_type::first) == 0)
-        all.emplace_back(c.name,
-                         c.with.value_or(pen{all.size(), dashed ? all.size() : all.size() / std::size(colours)}));
-  return all;
+pen& pen_of(pens& all, curve const& c) {
+  auto const found = std::ranges::find(all, c.name, &pens::value_type::first);
+  if (found != all.end()) return found->second;
+  all.emplace_back(c.name, c.with.value_or(pen{all.size() % colours, all.size() / colours}));
+  return all.back().second;
 }
 
-char const* colour_of(pen p) { return colours[p.colour % std::size(colours)]; }
-
-/// SVG attributes of a line.
 std::string stroke(pen p, double width) {
   auto const dash = dashes[p.dash % std::size(dashes)];
-  return format("stroke=\"%s\" stroke-width=\"%g\" fill=\"none\"", colour_of(p), width) +
+  return format("class=\"p%zu\" stroke-width=\"%g\"", p.colour, width) +
          (*dash ? format(" stroke-dasharray=\"%s\"", dash) : "");
 }
 
-std::string text(double x, double y, char const* attributes, std::string const& content) {
-  return format("<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, attributes) + escaped(content) + "</text>\n";
-}
-
-std::string line(double x1, double y1, double x2, double y2, char const* attributes) {
-  return format("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" %s/>\n", x1, y1, x2, y2, attributes);
-}
-
-/// The names of curves at the heights where they end, as near as they can be without covering each other.
-struct end_label {
-  std::string name;
-  pen with;
+/// A name at the end of a curve, or the names of curves that lie on each other.
+struct label {
+  std::vector<std::pair<std::string, pen>> names;
   point end;
-  double y;
+  double y = 0;
+  bool continues = false;  // the label before it
+
+  std::string before(std::size_t k) const { return k > 0 ? " = " : continues ? "= " : ""; }
+  std::string whole() const {
+    std::string all;
+    for (std::size_t k = 0; k < names.size(); ++k) all += before(k) + names[k].first;
+    return all;
+  }
 };
 
-void spread(std::vector<end_label>& labels, double distance, double top, double bottom) {
-  std::ranges::sort(labels, {}, [](end_label const& l) { return l.end.y; });
+/// Labels that are wider than `most` become one for each name, below each other.
+std::vector<label> narrow(std::vector<label> const& all, double font, double most) {
+  std::vector<label> result;
+  for (auto const& l : all) {
+    bool const fits = l.names.size() == 1 || svg::width(l.whole(), font) <= most;
+    if (fits) result.push_back(l);
+    for (std::size_t k = 0; !fits && k < l.names.size(); ++k)
+      result.push_back({{l.names[k]}, {l.end.x, l.end.y + 1e-3 * double(k)}, 0, k > 0});
+  }
+  return result;
+}
+
+std::string text_of(label const& l, double x, double y, std::string const& attributes) {
+  std::string inside;
+  for (std::size_t k = 0; k < l.names.size(); ++k) {
+    auto const& [name, with] = l.names[k];
+    inside += l.before(k) + format("<tspan class=\"n%zu\">", with.colour) + svg::escaped(name) + "</tspan>";
+  }
+  return format("<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, attributes.c_str()) + inside + "</text>\n";
+}
+
+/// Moves labels to the heights of their ends, as near as they can be without covering each other.
+void spread(std::vector<label>& labels, double distance, double top, double bottom) {
+  std::ranges::sort(labels, {}, [](label const& l) { return l.end.y; });
   // Labels that touch are a block around the mean of its ends.
   struct block { double sum, count; };
   std::vector<block> blocks;
@@ -196,145 +132,285 @@ void spread(std::vector<end_label>& labels, double distance, double top, double 
   for (auto l = labels.rbegin(); l != labels.rend(); ++l) l->y = std::min(l->y, high), high = l->y - distance;
 }
 
-double label_room(panel const& p, sizes const& s) {
-  std::size_t longest = 0;
-  for (auto const& c : p.curves) longest = std::max(longest, c.name.size());
-  return p.labelled ? 18 + s.letter() * double(longest) : 0;
-}
+/// One panel: its ranges, then its place, then its parts.
+class panel_drawing {
+ public:
+  panel_drawing(panel const& p, sizes const& s, pens& all) : p_{p}, s_{s}, title_{title_of(p, s)} {
+    if (p.across == x_axis::from_zero) xs_.include(0);
+    for (auto const& c : p.curves) {
+      for (auto const* points : {&c.points, &c.marks})
+        for (auto const [x, y] : *points) xs_.include(along(x_scale(), x)), ys_.include(along(p.scale, y));
+      for (auto const [x, low, high] : c.bars)
+        xs_.include(along(x_scale(), x)), ys_.include(along(p.scale, low)), ys_.include(along(p.scale, high));
+      if (!c.name.empty()) longest_ = std::max(longest_, svg::width("= " + c.name, s.font) + 20);
+    }
+    xs_ = xs_.with_margin(0), ys_ = ys_.with_margin(p.map ? 0 : 0.04);
+    std::size_t const named =
+        std::size_t(std::ranges::count_if(p.curves, [](curve const& c) { return !c.name.empty(); }));
+    bool const own_title = named == 1 && p.title.ends_with(p.curves.back().name);
+    below_ = longest_ > 0 && !own_title && (p.map || s.is_small() || longest_ > 0.42 * s.width);
+    beside_ = longest_ > 0 && !own_title && !below_;
+    for (auto const& [y, name] : ticks(p.scale, ys_, s.y_parts))
+      left_ = std::max(left_, margin + svg::width(name, s.font - 1) + 2 + tick);
+    for (auto const& c : p.curves) curves_.push_back({&c, pen_of(all, c), {}});
+  }
 
-std::string draw_panel(panel const& p, point offset, pens const& all, sizes const& s) {
-  range xs, ys;
-  if (p.across == x_axis::from_zero) xs.include(0);
-  for (auto const& c : p.curves) {
-    for (auto const* points : {&c.points, &c.marks})
-      for (auto const [x, y] : *points) xs.include(across(p, x)), ys.include(along(p.scale, y));
+  /// From the panel's edge to the plot; at least what the numbers of the vertical axis need.
+  double left() const { return left_; }
+
+  void set_left(double left) {
+    left_ = left;
+    plot_ = p_.map ? (s_.width - left_ - right) * (ys_.high - ys_.low) / (xs_.high - xs_.low) : s_.plot;
+    auto const draw_at_origin = [&] {
+      place({0, 0}, 0);
+      for (auto& c : curves_) c = pixels_of(*c.of, c.with);
+    };
+    draw_at_origin();
+    if (!beside_) return;
+    for (auto const& l : named())
+      if (double const wide = svg::width(l.whole(), s_.font) + 20; wide <= 0.42 * s_.width)
+        longest_ = std::max(longest_, wide);
+    draw_at_origin();
+  }
+
+  /// Gives a dash to each curve that partly hides an earlier one.
+  void dash(pens& all) const {
+    for (std::size_t j = 0; j < curves_.size(); ++j)
+      for (std::size_t i = 0; i < j; ++i) {
+        auto& with = pen_of(all, *curves_[j].of);
+        if (!curves_[j].of->with && with.dash == pen_of(all, *curves_[i].of).dash &&
+            covered(curves_[i], curves_[j], 1.8) > 0.34)
+          ++with.dash;
+      }
+  }
+
+  double above_plot() const { return title_line * double(title_.size()) + 8; }
+  double below_plot() const {
+    return tick + s_.line() + (p_.x_label.empty() ? 0 : s_.line()) + (below_ ? 4 + s_.line() * legend_lines() : 0) + 10;
+  }
+  double plot() const { return plot_; }
+
+  /// With the plot at y from its top left corner.
+  std::string draw(point corner, double above, pens& all) {
+    place(corner, above);
+    for (auto& c : curves_) c = pixels_of(*c.of, pen_of(all, *c.of));
+    std::string body = svg::lines(corner.x + margin, y1_ - 10 - title_line * double(title_.size() - 1), title_line,
+                                  title_, "font-weight=\"bold\"");
+    body += axes();
+    for (auto const& c : curves_) body += ranges_of(*c.of, c.with);
+    for (auto const& c : curves_) body += line_of(c);
+    for (auto const& c : curves_) body += marks_of(*c.of, c.with);
+    return body + (below_ ? legend() : beside_ ? labels() : "");
+  }
+
+ private:
+  axis x_scale() const {
+    return p_.across == x_axis::doubling  ? axis::doubling
+           : p_.across == x_axis::decades ? axis::logarithmic
+                                          : axis::linear;
+  }
+  static std::vector<std::string> title_of(panel const& p, sizes const& s) {
+    std::string const title = p.title + (p.scale == axis::nines ? " (axis: logarithm of the error)" : "");
+    return svg::wrapped(title, 13, s.width - margin - right, true);
+  }
+
+  void place(point corner, double above) {
+    x0_ = corner.x + left_, x1_ = corner.x + s_.width - right - (beside_ ? longest_ : 0);
+    y1_ = corner.y + above, y0_ = y1_ + plot_;
+  }
+  double at_x(double x) const { return x0_ + (x1_ - x0_) * xs_.fraction(along(x_scale(), x)); }
+  double at_y(double y) const { return y0_ + (y1_ - y0_) * ys_.fraction(along(p_.scale, y)); }
+
+  drawn pixels_of(curve const& c, pen with) const {
+    drawn d{&c, c.with.value_or(with), {}};
+    for (auto const [x, y] : c.points) d.points.push_back({at_x(x), at_y(y)});
+    return d;
+  }
+
+  std::string axes() const {
+    std::string body;
+    std::string const small = format("font-size=\"%g\" class=\"soft\"", s_.font - 1);
+    for (auto const& [y, name] : ticks(p_.scale, ys_, s_.y_parts)) {
+      if (!p_.map) body += svg::line(x0_, at_y(y), x1_, at_y(y), "class=\"grid\"");
+      else body += svg::line(x0_ - tick, at_y(y), x0_, at_y(y), "class=\"axis\"");
+      body += svg::text(x0_ - tick - 2, at_y(y) + 4, name, small + " text-anchor=\"end\"");
+    }
+    double free = -1e9;  // ticks whose labels would touch have none
+    for (auto const& [x, name] : ticks(x_scale(), xs_, s_.x_parts)) {
+      double const half = svg::width(name, s_.font - 1) / 2;
+      body += svg::line(at_x(x), y0_, at_x(x), y0_ + tick, "class=\"axis\"");
+      if (at_x(x) - half < free) continue;
+      body += svg::text(at_x(x), y0_ + tick + s_.font, name, small + " text-anchor=\"middle\"");
+      free = at_x(x) + half + 6;
+    }
+    if (p_.map)
+      body += format("<rect class=\"axis\" fill=\"none\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n", x0_,
+                     y1_, x1_ - x0_, y0_ - y1_);
+    else body += svg::line(x0_, y0_, x1_, y0_, "class=\"axis\"");
+    if (!p_.y_label.empty()) body += svg::text(x0_ + 6, y1_ + 17, p_.y_label, "class=\"halo\"");
+    if (!p_.x_label.empty())
+      body += svg::text((x0_ + x1_) / 2, y0_ + tick + s_.font + s_.line(), p_.x_label,
+                        format("font-size=\"%g\" text-anchor=\"middle\"", s_.font));
+    return body;
+  }
+
+  std::string ranges_of(curve const& c, pen with) const {
+    std::vector<bar> shown;
     for (auto const [x, low, high] : c.bars)
-      xs.include(across(p, x)), ys.include(along(p.scale, low)), ys.include(along(p.scale, high));
-  }
-  xs = xs.with_margin(0);
-  ys = ys.with_margin(0.04);
-
-  double const x0 = offset.x + s.left, x1 = offset.x + s.width - s.right - label_room(p, s);
-  double const y0 = offset.y + s.height - s.bottom, y1 = offset.y + s.top;
-  auto const at_x = [&](double x) { return x0 + (x1 - x0) * xs.fraction(across(p, x)); };
-  auto const at_y = [&](double y) { return y0 + (y1 - y0) * ys.fraction(along(p.scale, y)); };
-
-  std::string svg = text((x0 + x1) / 2, y1 - s.title_gap, "text-anchor=\"middle\" font-weight=\"bold\"", p.title);
-  for (double y : ticks(p.scale, ys, s.y_parts)) {
-    svg += line(x0, at_y(y), x1, at_y(y), "stroke=\"#e2e2e2\"");
-    svg += text(x0 - s.tick - 2, at_y(y) + s.drop, "text-anchor=\"end\"", tick_label(y));
-  }
-  for (double x : x_ticks(p, xs, s.x_parts)) {
-    svg += line(at_x(x), y0, at_x(x), y0 + s.tick, "stroke=\"#444\"");
-    svg += text(at_x(x), y0 + s.tick + 2 + s.font, "text-anchor=\"middle\"", tick_label(x));
-  }
-  svg += line(x0, y0, x1, y0, "stroke=\"#444\"") + line(x0, y0, x0, y1, "stroke=\"#444\"");
-  if (!p.x_label.empty())
-    svg += text((x0 + x1) / 2, offset.y + s.height - s.label_gap, "text-anchor=\"middle\"", p.x_label);
-
-  std::vector<end_label> labels;
-  for (auto const& c : p.curves) {
+      if (std::isfinite(along(x_scale(), x) + along(p_.scale, low) + along(p_.scale, high)))
+        shown.push_back({at_x(x), at_y(low), at_y(high)});
+    if (shown.empty()) return "";
     std::string path;
-    auto const with = c.with.value_or(std::ranges::find(all, c.name, &pens::value_type::first)->second);
-    std::optional<point> end;
-    bool pen_down = false;
-    for (auto const [x, y] : c.points) {
-      bool const shown = std::isfinite(along(p.scale, y));
-      if (shown) path += format("%c%.1f %.1f", pen_down ? 'L' : 'M', at_x(x), at_y(y));
-      if (shown) end = {at_x(x), at_y(y)};
-      pen_down = shown;
+    if (shown.size() > 8) {
+      for (auto const& b : shown) path += format("%s%.1f %.1f", path.empty() ? "M" : "L", b.x, b.low);
+      std::ranges::reverse(shown);
+      for (auto const& b : shown) path += format("L%.1f %.1f", b.x, b.high);
+      return "<path d=\"" + path + format("Z\" class=\"f%zu\" fill-opacity=\"0.18\"/>\n", with.colour);
     }
-    if (!path.empty())
-      svg += "<path d=\"" + path + "\" " + stroke(with, s.stroke) +
-             " stroke-linejoin=\"round\" stroke-linecap=\"round\"/>\n";
-    for (auto const [x, y] : c.marks) {
-      if (!std::isfinite(across(p, x) + along(p.scale, y))) continue;
-      svg += format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\" ", at_x(x), at_y(y)) + stroke(with, s.stroke) + "/>\n";
-    }
-    for (auto const [x, low, high] : c.bars) {
-      if (!std::isfinite(across(p, x) + along(p.scale, low) + along(p.scale, high))) continue;
-      svg += format(
-          "<path d=\"M%.1f %.1fV%.1fm-2 0h4M%.1f %.1fh4\" stroke=\"%s\" stroke-opacity=\"0.5\" fill=\"none\"/>\n",
-          at_x(x), at_y(low), at_y(high), at_x(x) - 2, at_y(low), colour_of(with));
-    }
-    if (end && p.labelled) labels.push_back({c.name, with, *end, 0});
+    for (auto const& b : shown)
+      path += format("M%.1f %.1fV%.1fm-3 0h6M%.1f %.1fh6", b.x, b.low, b.high, b.x - 3, b.low);
+    return "<path d=\"" + path + format("\" class=\"p%zu\" stroke-opacity=\"0.6\"/>\n", with.colour);
   }
 
-  spread(labels, 1.15 * s.font, y1, y0);
-  for (auto const& [name, with, end, y] : labels) {
-    svg += line(end.x + 3, end.y, x1 + 12, y, format("stroke=\"%s\" stroke-width=\"0.7\"", colour_of(with)).c_str());
-    svg += text(x1 + 15, y + s.drop, "", name);
+  std::string line_of(drawn const& c) const {
+    std::string path;
+    polyline piece;
+    auto const end_piece = [&] {
+      if (c.of->name.empty() && piece.size() == 1) piece.clear();  // it only widens the axes
+      char move = 'M';
+      for (auto const [x, y] : simplified(piece, 0.2)) path += format("%c%.1f %.1f", move, x, y), move = 'L';
+      piece.clear();
+    };
+    for (point const p : c.points) {
+      if (std::isfinite(p.x + p.y)) piece.push_back(p);
+      else end_piece();
+    }
+    end_piece();
+    if (path.empty()) return "";
+    return "<path d=\"" + path + "\" " + stroke(c.with, c.with.colour == grey ? 1 : 2) +
+           " stroke-linejoin=\"round\" stroke-linecap=\"round\"/>\n";
   }
-  return svg;
-}
 
-std::string head(std::string const& title, double width, double height, double font) {
-  return format(
-             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" "
-             "height=\"%.0f\" "
-             "font-family=\"DejaVu Sans, Verdana, sans-serif\" font-size=\"%g\" fill=\"#222\">\n",
-             width, height, width, height, font) +
-         "<title>" + escaped(title) + "</title>\n" +
-         format("<rect width=\"%.0f\" height=\"%.0f\" fill=\"#fff\"/>\n", width, height);
-}
+  std::string marks_of(curve const& c, pen with) const {
+    std::string body;
+    for (auto const [x, y] : c.marks)
+      if (std::isfinite(along(x_scale(), x) + along(p_.scale, y)))
+        body += p_.map ? format("<circle class=\"f%zu\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.6\"/>\n", with.colour, at_x(x),
+                                at_y(y))
+                       : format("<circle class=\"ring p%zu\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\" stroke-width=\"1.6\"/>\n",
+                                with.colour, at_x(x), at_y(y));
+    return body;
+  }
+
+  /// The names of curves; those that lie on each other from end to end are together.
+  std::vector<label> named() const {
+    std::vector<label> all;
+    std::map<drawn const*, std::size_t> of;
+    for (auto const& c : curves_) {
+      if (c.of->name.empty()) continue;
+      auto const last =
+          std::ranges::find_if(c.points.rbegin(), c.points.rend(), [](point p) { return std::isfinite(p.x + p.y); });
+      if (last == c.points.rend()) continue;
+      auto const same =
+          std::ranges::find_if(curves_.begin(), curves_.begin() + (&c - curves_.data()),
+                               [&](drawn const& before) { return of.contains(&before) && are_equal(before, c); });
+      if (!p_.map && same != curves_.begin() + (&c - curves_.data())) {
+        of[&c] = of[&*same];
+        all[of[&c]].names.emplace_back(c.of->name, c.with);
+      } else {
+        of[&c] = all.size();
+        all.push_back({{{c.of->name, c.with}}, *last});
+      }
+    }
+    return all;
+  }
+
+  std::string labels() const {
+    std::string body;
+    std::vector<label> at_edge, inside;
+    for (auto const& l : named())
+      (l.end.x + svg::width(l.whole(), s_.font) + 12 < x1_ - 20 ? inside : at_edge).push_back(l);
+    at_edge = narrow(at_edge, s_.font, longest_ - 16);
+    spread(inside, s_.font + 2, y1_ + 6, y0_ - 12), spread(at_edge, s_.font + 2, y1_, y0_);
+    std::string const size = format("font-size=\"%g\"", s_.font);
+    for (auto const& l : inside) body += text_of(l, l.end.x + 8, l.y + 4.5, size + " class=\"halo\"");
+    for (auto const& l : at_edge) {
+      auto const with = format("class=\"p%zu\" stroke-width=\"0.8\"", l.names[0].second.colour);
+      if (std::abs(l.y - l.end.y) > 3 || l.end.x < x1_ - 4)
+        body += svg::line(l.end.x + 3, l.end.y, x1_ + 12, l.y, with);
+      body += text_of(l, x1_ + 15, l.y + 4.5, size);
+    }
+    return body;
+  }
+
+  double legend_room() const { return s_.width - margin - right; }
+  std::vector<label> entries() const { return narrow(named(), s_.font - 1, legend_room() - 26); }
+
+  /// The place of each name below the panel.
+  std::vector<point> legend_places() const {
+    std::vector<point> all;
+    double x = 0, line = 0;
+    for (auto const& l : entries()) {
+      double const entry = 26 + svg::width(l.whole(), s_.font - 1) + 14;
+      if (x > 0 && x + entry - 14 > legend_room()) x = 0, ++line;
+      all.push_back({x, line});
+      x += entry;
+    }
+    return all;
+  }
+  double legend_lines() const {
+    auto const all = legend_places();
+    return all.empty() ? 0 : all.back().y + 1;
+  }
+  std::string legend() const {
+    std::string body;
+    auto const places = legend_places();
+    auto const all = entries();
+    double const top = y0_ + tick + s_.font + (p_.x_label.empty() ? 0 : s_.line()) + 4;
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      double const x = x0_ - left_ + margin + places[k].x, y = top + s_.line() * (1 + places[k].y);
+      body += svg::line(x, y - 4, x + 20, y - 4, stroke(all[k].names[0].second, 2));
+      body += text_of(all[k], x + 26, y, format("font-size=\"%g\"", s_.font - 1));
+    }
+    return body;
+  }
+
+  panel const& p_;
+  sizes const s_;
+  std::vector<std::string> const title_;
+  range xs_{}, ys_{};
+  double longest_ = 0;  // room for the names beside the plot
+  bool below_ = false, beside_ = false;
+  double left_ = 44, plot_ = 0, x0_ = 0, x1_ = 0, y0_ = 0, y1_ = 0;
+  std::vector<drawn> curves_{};
+};
 
 }  // namespace
 
-std::string draw(std::string const& title, std::vector<panel> const& panels) {
-  auto const all = pens_of(panels);
-  std::vector<panel> with_legend = panels;
-  std::erase_if(with_legend, &panel::labelled);
-  auto const names = pens_of(with_legend);
-  double const width = large.width * double(panels.size());
-  std::size_t longest = 0;
-  for (auto const& [name, with] : names) longest = std::max(longest, name.size());
-  double const entry = legend_dash + 44 + letter * double(longest);
-  auto const columns = std::max<std::size_t>(1, std::size_t((width - large.left) / entry));
-  double const legend =
-      names.empty() && !all.empty() ? 0 : legend_line * (1 + std::ceil(double(names.size()) / double(columns)));
-  double const height = large.height + legend;
+std::string draw(std::string const& title, std::vector<panel> const& panels, std::size_t columns) {
+  sizes const s = sizes_of(columns, panels.size());
+  pens of_all;
+  std::vector<pens> of_each(panels.size());  // each small panel is a picture of its own
+  auto const pens_at = [&](std::size_t k) -> pens& { return s.is_small() ? of_each[k] : of_all; };
+  std::vector<panel_drawing> all;
+  for (std::size_t k = 0; k < panels.size(); ++k) all.emplace_back(panels[k], s, pens_at(k));
+  double left = 0;
+  for (auto const& p : all) left = std::max(left, p.left());
+  for (std::size_t k = 0; k < panels.size(); ++k) all[k].set_left(left), all[k].dash(pens_at(k));
 
-  std::string svg = head(title, width, height, large.font);
-  svg += text(width / 2, 30, "text-anchor=\"middle\" font-size=\"17\"", title);
-  for (std::size_t k = 0; k < panels.size(); ++k)
-    svg += draw_panel(panels[k], {large.width * double(k), 0}, all, large);
-
-  for (std::size_t k = 0; k < names.size(); ++k) {
-    double const x = large.left + entry * double(k % columns);
-    double const y = large.height + legend_line * (1 + double(k / columns));
-    svg += line(x, y - 4.5, x + legend_dash, y - 4.5, stroke(names[k].second, large.stroke).c_str());
-    svg += text(x + legend_dash + 8, y, "", names[k].first);
-  }
-  return svg + "</svg>\n";
-}
-
-std::string draw_small(std::string const& title, std::vector<panel> const& panels, std::size_t columns) {
-  double const title_room = 40;
-  double y = title_room;
+  double y = svg::heading(title) + 4;
   std::string inside;
   for (std::size_t first = 0; first < panels.size(); first += columns) {
-    double most = 0;  // lines of a legend in this row
-    for (std::size_t k = first; k < std::min(first + columns, panels.size()); ++k) {
-      double const left = small.width * double(k - first);
-      auto const all = pens_of({panels[k]}, true);
-      inside += draw_panel(panels[k], {left, y}, all, small);
-      double x = left + small.left, lines = 0;
-      if (all.size() == 1 && all[0].first == panels[k].title) continue;
-      for (auto const& [name, with] : all) {
-        double const entry = small_dash + 5 + small.letter() * double(name.size());
-        if (x > left + small.left && x + entry > left + small.width) x = left + small.left, ++lines;
-        double const at = y + small.height + 11 + small_line * lines;
-        inside += line(x, at - 3.5, x + small_dash, at - 3.5, stroke(with, small.stroke).c_str());
-        inside += text(x + small_dash + 4, at, "", name);
-        x += entry + 10;
-      }
-      most = std::max(most, lines + 1);
-    }
-    y += small.height + small_line * most + 12;
+    double above = 0, plot = 0, below = 0;  // of this row
+    std::size_t const last = std::min(first + columns, panels.size());
+    for (std::size_t k = first; k < last; ++k)
+      above = std::max(above, all[k].above_plot()), plot = std::max(plot, all[k].plot()),
+      below = std::max(below, all[k].below_plot());
+    for (std::size_t k = first; k < last; ++k)
+      inside += all[k].draw({s.width * double(k - first), y}, above, pens_at(k));
+    y += above + plot + below;
   }
-  double const width = small.width * double(std::min(columns, panels.size()));
-  return head(title, width, y, small.font) + text(width / 2, 24, "text-anchor=\"middle\" font-size=\"17\"", title) +
-         inside + "</svg>\n";
+  return svg::document(title, y + 4, inside);
 }
 
 }  // namespace example

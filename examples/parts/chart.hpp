@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "polyline.hpp"
+#include "scale.hpp"
+
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -9,42 +12,38 @@
 
 namespace example {
 
-struct point { double x, y; };
-
-/// An error bar.
+/// The range of a value at x.
 struct bar { double x, low, high; };
 
 /// A colour and a dash of the chart; the numbers go round.
 struct pen { std::size_t colour, dash; };
+constexpr std::size_t ink = 6, grey = 7;  ///< colours besides the first six
 
 struct curve {
-  std::string name;
+  std::string name;  ///< a curve without a name has no label
   std::vector<point> points;
   std::vector<point> marks = {};  ///< circles
-  std::vector<bar> bars = {};
-  std::optional<pen> with = {};  ///< otherwise a pen for each name
+  std::vector<bar> bars = {};     ///< many of them are drawn as a band
+  std::optional<pen> with = {};   ///< otherwise a pen for each name
 };
 
-/// The scale of a panel's vertical axis. `nines` is for percentages that approach 100: 0, 90, 99, 99.9, ... are equally
-/// far apart.
-enum class axis { linear, logarithmic, nines };
-
-/// A panel's horizontal axis: linear from 0, linear from the first point, or logarithmic with ticks at 1, 2, 4, ...
-enum class x_axis { from_zero, from_data, doubling };
+/// A panel's horizontal axis: linear from 0, linear from the first point, or logarithmic with ticks at powers of two or
+/// of ten.
+enum class x_axis { from_zero, from_data, doubling, decades };
 
 struct panel {
-  std::string title, x_label;
+  std::string title;  ///< says what the vertical axis shows
+  std::string x_label;
   axis scale;
   std::vector<curve> curves;
   x_axis across = x_axis::from_zero;
-  bool labelled = false;  ///< the curves have their names at their ends, not in the legend
+  bool map = false;  ///< both axes have the same unit, and ends of curves are no place for names
+  std::string y_label = {};  ///< of a map
 };
 
-/// Draws an SVG picture: panels side by side above one legend, in which equal names have equal colours. Omits points
-/// that the scale cannot show (not finite, or not positive on a logarithmic axis).
-std::string draw(std::string const& title, std::vector<panel> const& panels);
-
-/// The same with small panels in rows of `columns`, each above a legend of its own.
-std::string draw_small(std::string const& title, std::vector<panel> const& panels, std::size_t columns);
+/// Draws panels as SVG, in rows of `columns`. Equal names have equal colours. Names stand at the ends of curves, or
+/// below the panel if there is no room; curves that lie on each other share a label, as in a = b, and are dashed. Omits
+/// points that the scale cannot show (not finite, or not positive on a logarithmic axis).
+std::string draw(std::string const& title, std::vector<panel> const& panels, std::size_t columns = 1);
 
 }  // namespace example

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include "chart.hpp"
 #include "comparison.hpp"
+#include "dots.hpp"
 #include "text.hpp"
 
 #include <algorithm>
@@ -22,22 +22,11 @@ std::string fixed(double x, int digits) {
   return text.str();
 }
 
-struct statistics {
-  double mean, deviation;  // of a sample; 0 for a single number
-};
-
-statistics over(std::vector<double> const& xs) {
-  double mean = 0, squares = 0;
-  for (double const x : xs) mean += x / double(xs.size());
-  for (double const x : xs) squares += (x - mean) * (x - mean);
-  return {mean, xs.size() > 1 ? std::sqrt(squares / double(xs.size() - 1)) : 0};
-}
-
 /// Mean and standard deviation over the seeds after the last epoch.
 std::string at_the_end(comparison const& c, double epoch_record::* what, int digits) {
   std::vector<double> xs;
   for (auto const& run : c.runs) xs.push_back(run.last().*what);
-  auto const [mean, deviation] = over(xs);
+  auto const [mean, deviation] = sample_of(xs);
   return fixed(mean, digits) + " ± " + fixed(deviation, digits);
 }
 
@@ -84,18 +73,15 @@ std::string search_table(std::vector<comparison> const& results) {
   return head + "\n" + rule + "\n" + rows;
 }
 
-/// The mean over the seeds at each epoch, with bars of the standard deviation, beside the epoch by `shift`.
-curve mean_curve(comparison const& c, double epoch_record::* what, double shift) {
-  curve result{c.optimizer + ", lr " + short_number(c.rate), {}};
-  for (std::size_t e = 0; e < c.runs[0].epochs.size(); ++e) {
-    std::vector<double> xs;
-    for (auto const& run : c.runs) xs.push_back(run.epochs[e].*what);
-    auto const [mean, deviation] = over(xs);
-    double const x = c.runs[0].epochs[e].epoch + shift;
-    result.points.push_back({x, mean});
-    if (c.runs.size() > 1) result.bars.push_back({x, mean - deviation, mean + deviation});
+/// A dot for each seed, after the last epoch.
+dot_panel at_the_end(std::string title, axis scale, int digits, std::vector<comparison> const& results,
+                     double epoch_record::* what) {
+  dot_panel p{std::move(title), scale, {}, digits};
+  for (auto const& c : results) {
+    p.rows.push_back({c.optimizer + ", lr " + short_number(c.rate), {}});
+    for (auto const& run : c.runs) p.rows.back().values.push_back(run.last().*what);
   }
-  return result;
+  return p;
 }
 
 }  // namespace
@@ -145,18 +131,15 @@ std::vector<comparison> from_csv(std::string const& text) {
 }
 
 std::string draw(comparison_options const& c, std::string const& network, std::vector<comparison> const& all) {
-  panel loss{"training loss", "epoch", axis::logarithmic, {}, x_axis::from_data, true};
-  panel accuracy{"test accuracy, %", "epoch", axis::linear, {}, x_axis::from_data, true};
   auto const results = of_network(network, all);
-  for (std::size_t k = 0; k < results.size(); ++k) {
-    double const shift = 0.4 * (double(k) + 0.5) / double(results.size()) - 0.2;
-    loss.curves.push_back(mean_curve(results[k], &epoch_record::train_loss, shift));
-    accuracy.curves.push_back(mean_curve(results[k], &epoch_record::test_accuracy, shift));
-  }
+  auto const epochs = std::to_string(results[0].runs[0].epochs.size());
   auto const seeds = results[0].runs.size();
-  return draw(c.data + ", " + network + " network, batches of " + std::to_string(c.batch) +
-                  (seeds > 1 ? ": mean and standard deviation of " + std::to_string(seeds) + " seeds" : ""),
-              {loss, accuracy});
+  return draw_dots(c.data + ", " + network + " network, batches of " + std::to_string(c.batch) +
+                       (seeds > 1 ? ": " + std::to_string(seeds) + " seeds, mean and standard deviation" : ""),
+                   {at_the_end("training loss after " + epochs + " epochs", axis::logarithmic, 4, results,
+                               &epoch_record::train_loss),
+                    at_the_end("test accuracy in % after " + epochs + " epochs", axis::linear, 2, results,
+                               &epoch_record::test_accuracy)});
 }
 
 }  // namespace example

@@ -69,9 +69,11 @@ dataset load_dataset(std::string const& name) {
     data.name = name;
     return data;
   }
-  if (!std::filesystem::is_directory(name))
-    throw std::runtime_error("no data in " + example::quoted(name) + ": neither digits nor fashion nor a directory" +
-                             did_you_mean(name, {"digits", "fashion"}));
+  if (!std::filesystem::is_directory(name)) {
+    auto const meant = did_you_mean(name, {"digits", "fashion"});
+    throw std::runtime_error("no data in " + example::quoted(name) +
+                             (meant.empty() ? ": neither \"digits\" nor \"fashion\" nor a directory" : meant));
+  }
   return load_idx_directory(name);
 }
 

@@ -5,7 +5,6 @@
 #include "arguments.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 
 namespace example {
 
@@ -20,11 +19,12 @@ std::vector<layer_size> parse_network(std::string_view text) {
     auto const name = layer.substr(0, digits);
     int units = 0;
     if ((name != "sigmoid" && name != "relu") || !read(std::string_view{layer}.substr(digits), units) || units < 1 ||
-        units > 65536)
-      throw std::invalid_argument(
-          "a network must be softmax, shallow, deep, or a list of hidden layers such as "
-          "sigmoid300,relu100; " +
-          quoted(layer) + " is none" + did_you_mean(layer, {"softmax", "shallow", "deep"}));
+        units > 65536) {
+      auto const meant = did_you_mean(layer, {"softmax", "shallow", "deep"});
+      if (!meant.empty()) fail("there is no network " + quoted(layer) + meant);
+      fail("a network must be softmax, shallow, deep, or a list of hidden layers such as sigmoid300,relu100;\n" +
+           quoted(layer) + " is none");
+    }
     layers.push_back({units, name == "relu" ? activation::relu : activation::sigmoid});
   }
   return layers;

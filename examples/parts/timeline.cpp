@@ -2,34 +2,22 @@
 // SPDX-License-Identifier: MIT
 #include "timeline.hpp"
 
+#include "scale.hpp"
+#include "svg.hpp"
+
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <cstdio>
 #include <thread>
 
 namespace example {
 namespace {
 
-// Pixels
-constexpr double width = 960, left = 150, right = 24, lane_height = 26, lane_gap = 6, title_height = 36;
-constexpr double letter = 6.8;
+using svg::format;
 
-/// Colours of Okabe and Ito, which colour-blind readers can tell apart, with that of the text on them.
-constexpr struct {
-  char const *fill, *text;
-} colours[] = {{"#56b4e9", "#000"}, {"#0072b2", "#fff"}, {"#e69f00", "#000"},
-               {"#009e73", "#fff"}, {"#cc79a7", "#000"}, {"#d55e00", "#fff"}};
+constexpr double right = 24, lane_height = 26, lane_gap = 6;
 
-template <class... T> std::string format(char const* form, T... values) {
-  char text[512];
-  std::snprintf(text, sizeof text, form, values...);
-  return text;
-}
-
-std::string text(double x, double y, char const* attributes, std::string const& content) {
-  return format("<text x=\"%.1f\" y=\"%.1f\" %s>%s</text>\n", x, y, attributes, content.c_str());
-}
+/// The order of the style's colours, so that neighbours differ much.
+constexpr std::size_t colours[] = {5, 0, 4, 2, 3, 1};
 
 /// The place of a name in a list, at whose end it is added if it is new.
 std::size_t place(std::vector<std::string>& names, std::string const& name) {
@@ -37,12 +25,6 @@ std::size_t place(std::vector<std::string>& names, std::string const& name) {
   auto const k = std::size_t(found - names.begin());
   if (found == names.end()) names.push_back(name);
   return k;
-}
-
-/// 1, 2 or 5 times a power of ten, for about eight ticks.
-double tick_step(double end) {
-  double const power = std::pow(10, std::floor(std::log10(end / 8))), ratio = end / 8 / power;
-  return power * (ratio > 5 ? 10 : ratio > 2 ? 5 : ratio > 1 ? 2 : 1);
 }
 
 double start_of(std::vector<work> const& pieces) {
@@ -67,65 +49,60 @@ void sleep_until(double milliseconds) {
 }
 
 std::string draw(std::string const& title, std::string const& unit, std::vector<timeline> const& timelines) {
-  double end = 0;
-  for (auto const& t : timelines) end = std::max(end, length(t.pieces));
+  double end = 0, left = svg::width(unit, 13);
+  for (auto const& t : timelines) {
+    end = std::max(end, length(t.pieces));
+    for (auto const& piece : t.pieces) left = std::max(left, svg::width(piece.lane, 13));
+  }
   if (!(end > 0)) end = 1;
-  auto const at = [&](double time) { return left + (width - left - right) * time / end; };
+  left += svg::margin + 10;
+  auto const at = [&](double time) { return left + (svg::page - left - right) * time / end; };
 
   std::string body;
   std::vector<std::string> kinds;
-  double y = 50;
+  double y = svg::heading(title) + 4;
   for (auto const& t : timelines) {
-    body += text(left, y + 24, "font-weight=\"bold\"", t.title);
-    y += title_height;
+    auto const heading = svg::wrapped(t.title, 13, svg::page - 2 * svg::margin, true);
+    body += svg::lines(svg::margin, y + 18, 18, heading, "font-weight=\"bold\"");
+    y += 12 + 18 * double(heading.size());
     double const start = start_of(t.pieces);
     std::vector<std::string> lanes;
     for (auto const& piece : t.pieces) place(lanes, piece.lane);
     for (std::size_t k = 0; k < lanes.size(); ++k) {
       double const top = y + double(k) * (lane_height + lane_gap);
-      body += format("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"#f3f3f3\"/>\n", left, top,
-                     width - left - right, lane_height);
-      body += text(left - 8, top + 18, "text-anchor=\"end\"", lanes[k]);
+      body += format("<rect class=\"lane\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n", left, top,
+                     svg::page - left - right, lane_height);
+      body += svg::text(left - 10, top + 18, lanes[k], "text-anchor=\"end\"");
     }
     for (auto const& piece : t.pieces) {
       double const top = y + double(place(lanes, piece.lane)) * (lane_height + lane_gap);
-      auto const& colour = colours[place(kinds, piece.kind) % std::size(colours)];
+      std::size_t const colour = colours[place(kinds, piece.kind) % std::size(colours)];
       double const from = at(piece.from - start), wide = std::max(at(piece.to - start) - from, 2.0);
-      body += format(
-          "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\" stroke=\"#fff\" "
-          "stroke-width=\"0.5\"/>\n",
-          from, top, wide, lane_height, colour.fill);
-      if (letter * double(piece.text.size()) + 4 <= wide)
-        body += text(from + wide / 2, top + 17.5,
-                     format("text-anchor=\"middle\" font-size=\"11\" fill=\"%s\"", colour.text).c_str(), piece.text);
+      body += format("<rect class=\"f%zu\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n", colour, from, top,
+                     wide > 4 ? wide - 0.6 : wide, lane_height);
+      if (svg::width(piece.text, 12) + 3 <= wide)
+        body += svg::text(from + wide / 2, top + 17.5, piece.text,
+                          format("text-anchor=\"middle\" font-size=\"12\" class=\"t%zu\"", colour));
     }
     y += double(lanes.size()) * (lane_height + lane_gap);
   }
-  body += format("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#444\"/>\n", left, y + 4,
-                 width - right, y + 4);
-  double const step = tick_step(end);
-  for (double time = 0; time <= end * (1 + 1e-9); time += step) {
-    body += format("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#444\"/>\n", at(time), y + 4,
-                   at(time), y + 9);
-    body += text(at(time), y + 24, "text-anchor=\"middle\"", format("%g", std::round(time * 1e6) / 1e6));
+  body += svg::line(left, y + 4, svg::page - right, y + 4, "class=\"axis\"");
+  for (auto const& [time, name] : ticks(axis::linear, {0, end}, 8)) {
+    body += svg::line(at(time), y + 4, at(time), y + 9, "class=\"axis\"");
+    body += svg::text(at(time), y + 24, name, "text-anchor=\"middle\" font-size=\"12\" class=\"soft\"");
   }
-  body += text(left - 8, y + 24, "text-anchor=\"end\"", unit);
-  y += 54;
-  double x = left;
+  body += svg::text(left - 10, y + 24, unit, "text-anchor=\"end\"");
+  y += 52;
+  double x = svg::margin;
   for (std::size_t k = 0; k < kinds.size(); ++k) {
-    body += format("<rect x=\"%.1f\" y=\"%.1f\" width=\"16\" height=\"14\" fill=\"%s\"/>\n", x, y - 11,
-                   colours[k % std::size(colours)].fill);
-    body += text(x + 22, y + 1, "", kinds[k]);
-    x += 50 + 8 * double(kinds[k].size());
+    double const entry = 22 + svg::width(kinds[k], 13);
+    if (x > svg::margin && x + entry > svg::page - svg::margin) x = svg::margin, y += 22;
+    body += format("<rect class=\"f%zu\" x=\"%.1f\" y=\"%.1f\" width=\"16\" height=\"14\"/>\n",
+                   colours[k % std::size(colours)], x, y - 11);
+    body += svg::text(x + 22, y + 1, kinds[k]);
+    x += entry + 20;
   }
-  double const height = y + 16;
-  return format(
-             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" "
-             "font-family=\"DejaVu Sans, Verdana, sans-serif\" font-size=\"13\" fill=\"#222\">\n",
-             width, height, width, height) +
-         "<title>" + title + "</title>\n" +
-         format("<rect width=\"%.0f\" height=\"%.0f\" fill=\"#fff\"/>\n", width, height) +
-         text(width / 2, 32, "text-anchor=\"middle\" font-size=\"17\"", title) + body + "</svg>\n";
+  return svg::document(title, y + 18, body);
 }
 
 }  // namespace example

@@ -3,7 +3,6 @@
 #include "contour.hpp"
 
 #include <array>
-#include <cmath>
 #include <map>
 #include <utility>
 
@@ -32,27 +31,6 @@ std::vector<edge> walk(links& all, edge at) {
     way.push_back(at = to);
   }
   return way;
-}
-
-void simplify(line const& all, std::size_t first, std::size_t last, double tolerance, line& kept) {
-  point const a = all[first], b = all[last];
-  double const length = std::hypot(b.x - a.x, b.y - a.y);
-  double farthest = 0;
-  std::size_t where = first;
-  for (std::size_t i = first + 1; i < last; ++i) {
-    double const x = all[i].x - a.x, y = all[i].y - a.y;
-    // the distance from the segment or, for a closed line, from its end
-    double const along = length > 0 ? std::fmin(std::fmax((x * (b.x - a.x) + y * (b.y - a.y)) / length, 0), length) : 0;
-    double const off =
-        length > 0 ? std::hypot(x - along * (b.x - a.x) / length, y - along * (b.y - a.y) / length) : std::hypot(x, y);
-    if (off > farthest) farthest = off, where = i;
-  }
-  if (farthest > tolerance) {
-    simplify(all, first, where, tolerance, kept);
-    simplify(all, where, last, tolerance, kept);
-  } else {
-    kept.push_back(b);
-  }
 }
 
 }  // namespace
@@ -97,13 +75,6 @@ std::vector<line> contour(std::function<double(point)> const& f, point low, poin
   }
   while (!all.empty()) follow(edge{all.begin()->first});
   return lines;
-}
-
-line simplified(line const& all, double tolerance) {
-  if (all.size() < 2) return all;
-  line kept{all.front()};
-  simplify(all, 0, all.size() - 1, tolerance, kept);
-  return kept;
 }
 
 }  // namespace example::pictures

@@ -2,21 +2,18 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "../parts/chart.hpp"
+#include "../parts/polyline.hpp"
 
 #include <functional>
 #include <vector>
 
 namespace example::pictures {
 
-using line = std::vector<point>;
+using line = polyline;
 
 /// The lines on which f has this value in the box from low to high, by marching squares on a grid of columns x rows
 /// cells. A closed line ends where it begins.
 std::vector<line> contour(std::function<double(point)> const& f, point low, point high, double value, int columns,
                           int rows);
-
-/// The line without points that are closer than the tolerance to the rest (Ramer 1972; Douglas & Peucker 1973).
-line simplified(line const& all, double tolerance);
 
 }  // namespace example::pictures

@@ -2,35 +2,32 @@
 // SPDX-License-Identifier: MIT
 #include "draw.hpp"
 
+#include "../parts/svg.hpp"
+
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <iterator>
 
 namespace example::pictures {
 namespace {
 
-// Pixels
-constexpr double panel_width = 220, panel_height = 180, top = 52, left = 24, gap = 26, axis_room = 40, bottom = 46;
-constexpr double width = left + 3 * panel_width + 2 * gap + axis_room + 12, height = top + panel_height + bottom;
+using svg::format;
 
-constexpr char const* own_colour = "#d55e00";
-constexpr char const* grey = "#b0b0b0";
-constexpr char const* several[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7"};  // Okabe and Ito's
+constexpr double left = 44, right = 16, gap = 48, top_gap = 26, training_height = 190;
+constexpr double panel_width = (svg::page - left - right - gap) / 2, panel_height = 0.82 * panel_width;
 
-template <class... T> std::string format(char const* form, T... values) {
-  char text[512];
-  std::snprintf(text, sizeof text, form, values...);
-  return text;
-}
+constexpr std::size_t several[] = {0, 1, 2, 3};  // the style's colours of lines
 
 /// Maps points of the plane to a panel.
 struct frame {
-  double x;  // of the panel's left edge
+  double x, y;  // of the panel's top left corner
   point low, high;
+  double width = panel_width, height = panel_height;
 
+  double right() const { return x + width; }
+  double base() const { return y + height; }
   point at(point p) const {
-    return {x + panel_width * (p.x - low.x) / (high.x - low.x), top + panel_height * (high.y - p.y) / (high.y - low.y)};
+    return {x + width * (p.x - low.x) / (high.x - low.x), y + height * (high.y - p.y) / (high.y - low.y)};
   }
   line at(line const& points) const {
     line result;
@@ -49,171 +46,163 @@ std::string moves(line const& points, double tolerance) {
   return d;
 }
 
-std::string text(double x, double y, char const* attributes, std::string const& content) {
-  return format("<text x=\"%.1f\" y=\"%.1f\"%s>", x, y, attributes) + content + "</text>\n";
-}
-
 std::string box(frame const& f, int number) {
-  return format("<clipPath id=\"c%d\"><rect x=\"%g\" y=\"%g\" width=\"%g\" height=\"%g\"/></clipPath>\n", number, f.x,
-                top, panel_width, panel_height) +
-         format(
-             "<rect x=\"%g\" y=\"%g\" width=\"%g\" height=\"%g\" fill=\"none\" stroke=\"#666\" "
-             "data-range=\"%g %g %g %g\"/>\n",
-             f.x, top, panel_width, panel_height, f.low.x, f.high.x, f.low.y, f.high.y);
+  auto const place = format("x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"", f.x, f.y, f.width, f.height);
+  return format("<clipPath id=\"c%d\"><rect ", number) + place + "/></clipPath>\n<rect class=\"axis ring\" " + place +
+         format(" data-range=\"%g %g %g %g\"/>\n", f.low.x, f.high.x, f.low.y, f.high.y);
 }
 
 std::string title(frame const& f, std::string const& name, double lr) {
-  return text(f.x + panel_width / 2, top - 7, " text-anchor=\"middle\"", name + (lr > 0 ? format(", lr %g", lr) : ""));
+  return svg::text(f.x, f.y - 9, name + (lr > 0 ? format(", lr %g", lr) : ""), "font-weight=\"bold\"");
 }
 
-std::string under(frame const& f, double y, std::string const& words) {
-  if (words.empty()) return "";
-  double const most = 36, size = 11 * std::fmin(1, most / double(words.size()));
-  return text(f.x + panel_width / 2, top + panel_height + y,
-              format(" text-anchor=\"middle\" fill=\"#555\" font-size=\"%.1f\"", size).c_str(), words);
+/// Lines of words under a panel, which has labels at its ticks.
+std::string under(frame const& f, std::vector<std::string> const& words) {
+  return svg::lines(f.x, f.base() + 36, 16, words, "font-size=\"12\" class=\"soft\"");
+}
+
+std::vector<std::string> notes_of(surface const& s, path const& p, std::string const& note) {
+  auto words =
+      svg::wrapped(p.told.empty() ? format("%d steps, a dot every %d", s.steps, s.mark) : p.told, 12, panel_width);
+  if (!note.empty())
+    for (auto const& one : svg::wrapped(note, 12, panel_width)) words.push_back(one);
+  return words;
 }
 
 /// The two weights, with a tick at each integer.
 std::string axes(frame const& f) {
-  std::string svg, ticks;
-  double const base = top + panel_height;
+  std::string body, marks;
+  std::string const small = "font-size=\"12\" class=\"soft\" ";
   for (double x = std::ceil(f.low.x); x <= f.high.x; ++x) {
     double const at = f.at({x, f.low.y}).x;
-    ticks += format("M%.1f %gv3", at, base);
-    svg += text(at, base + 12, " text-anchor=\"middle\" font-size=\"9\"", format("%g", x + 0.0));
+    marks += format("M%.1f %.1fv4", at, f.base());
+    body += svg::text(at, f.base() + 17, format("%g", x + 0.0), small + "text-anchor=\"middle\"");
   }
   for (double y = std::ceil(f.low.y); y <= f.high.y; ++y) {
     double const at = f.at({f.low.x, y}).y;
-    ticks += format("M%g %.1fh-3", f.x, at);
-    svg += text(f.x - 5, at + 3, " text-anchor=\"end\" font-size=\"9\"", format("%g", y + 0.0));
+    marks += format("M%.1f %.1fh-4", f.x, at);
+    body += svg::text(f.x - 8, at + 4, format("%g", y + 0.0), small + "text-anchor=\"end\"");
   }
-  svg += text(f.x + panel_width, base + 12, " text-anchor=\"end\" font-size=\"9\" font-style=\"italic\"", "x") +
-         text(f.x - 5, top - 3, " text-anchor=\"end\" font-size=\"9\" font-style=\"italic\"", "y");
-  return svg + "<path stroke=\"#666\" d=\"" + ticks + "\"/>\n";
+  return body + "<path class=\"axis\" d=\"" + marks + "\"/>\n";
 }
 
 std::string contours(frame const& f, surface const& s) {
-  std::string svg = "<path stroke=\"#a9bccb\" d=\"";
+  std::string body = "<path id=\"levels\" class=\"level\" d=\"";
   for (double level : s.levels)
-    for (line const& one : contour(s.value, s.low, s.high, level, 110, 90)) svg += moves(f.at(one), 0.3);
-  return svg + "\"/>\n";
+    for (line const& one : contour(s.value, s.low, s.high, level, 110, 90)) body += moves(f.at(one), 0.45);
+  return body + "\"/>\n";
 }
 
 /// A circle at the start and a cross at the minimum.
 std::string ends(frame const& f, surface const& s) {
   point const start = f.at(s.start), end = f.at(s.minimum);
-  return format("<path stroke=\"#000\" stroke-width=\"1.4\" d=\"M%.1f %.1fh9m-4.5-4.5v9\"/>\n", end.x - 4.5, end.y) +
-         format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"#fff\" stroke=\"#000\" stroke-width=\"1.4\"/>\n",
-                start.x, start.y);
+  return format("<path class=\"p6\" stroke-width=\"1.8\" d=\"M%.1f %.1fh12m-6-6v12\"/>\n", end.x - 6, end.y) +
+         format("<circle class=\"bg p6\" cx=\"%.1f\" cy=\"%.1f\" r=\"4.5\" stroke-width=\"1.8\"/>\n", start.x, start.y);
 }
 
-std::string clipped(int number) { return format("<g clip-path=\"url(#c%d)\" fill=\"none\">\n", number); }
+std::string clipped(int number) { return format("<g clip-path=\"url(#c%d)\">\n", number); }
 
-std::string draw_surface(frame const& f, int number, surface const& s, path const& p, std::string const& note) {
-  std::string svg = title(f, s.name, p.lr) + clipped(number) + contours(f, s);
+std::string draw_surface(frame const& f, int number, surface const& s, path const& p, std::string const& levels,
+                         std::string const& note) {
+  std::string body = title(f, s.name, p.lr) + clipped(number) + levels;
   line const way = f.at(p.points);
-  svg += format("<path class=\"path\" stroke=\"%s\" stroke-width=\"1.4\" stroke-linejoin=\"round\" d=\"", own_colour) +
-         moves(way, 0.25) + "\"/>\n";
-  svg += format("<path stroke=\"%s\" stroke-width=\"4\" stroke-linecap=\"round\" d=\"", own_colour);
+  body += "<path class=\"path\" stroke-width=\"1.6\" stroke-linejoin=\"round\" d=\"" + moves(way, 0.35) + "\"/>\n";
+  body += "<path class=\"p1\" stroke-width=\"5\" stroke-linecap=\"round\" d=\"";
   std::size_t const mark = p.told.empty() ? std::size_t(s.mark) : 1;
-  for (std::size_t i = mark; i < way.size(); i += mark) svg += format("M%.1f %.1fh0", way[i].x, way[i].y);
-  svg += "\"/>\n" + ends(f, s) + "</g>\n" + axes(f);
-  svg += under(f, 27, p.told.empty() ? format("%d steps, a dot every %d", s.steps, s.mark) : p.told);
-  svg += under(f, 40, note);
-  return svg + box(f, number);
+  for (std::size_t i = mark; i < way.size(); i += mark) body += format("M%.1f %.1fh0", way[i].x, way[i].y);
+  return body + "\"/>\n" + ends(f, s) + "</g>\n" + axes(f) + under(f, notes_of(s, p, note)) + box(f, number);
 }
 
 /// The horizontal axis shows the epochs, the vertical axis log10 of the loss.
 std::string draw_training(frame const& f, std::string const& name, training const& own, training const& sgd,
                           std::string const& note) {
-  std::string svg = title(f, "Digits", own.lr);
+  auto const lr = own.lr > 0 ? format(", lr %g", own.lr) : "";
+  std::string body = svg::text(svg::margin, f.y - 9, "Training loss of the digits" + lr, "font-weight=\"bold\"");
+  std::string const small = "font-size=\"12\" class=\"soft\" ";
   for (int power = int(std::ceil(f.low.y)); power <= f.high.y; ++power) {
     point const p = f.at({f.low.x, double(power)});
-    svg += format("<path stroke=\"#ddd\" d=\"M%.1f %.1fh%g\"/>\n", p.x, p.y, panel_width);
-    svg += text(p.x - 5, p.y + 4, " text-anchor=\"end\"", format("%g", std::pow(10, power)));
+    body += svg::line(f.x, p.y, f.right(), p.y, "class=\"grid\"");
+    body += svg::text(p.x - 8, p.y + 4, format("%g", std::pow(10, power)), small + "text-anchor=\"end\"");
   }
   for (int epoch = 0; epoch <= f.high.x; epoch += 5) {
     point const p = f.at({double(epoch), f.low.y});
-    svg += text(p.x, p.y + 16, " text-anchor=\"middle\"", format("%d", epoch));
+    body += svg::text(p.x, p.y + 17, format("%d", epoch), small + "text-anchor=\"middle\"");
   }
-  auto const curve = [&](training const& t) {
+  body += svg::text(f.x + f.width / 2, f.base() + 34, "epoch", "text-anchor=\"middle\"");
+  auto const points_of = [&](training const& t) {
     line points;
     for (std::size_t i = 0; i < t.losses.size(); ++i) points.push_back({double(i), std::log10(t.losses[i])});
-    return moves(f.at(points), 0);
+    return f.at(points);
   };
-  svg += "<g clip-path=\"url(#c2)\" fill=\"none\" stroke-width=\"1.8\">\n";
-  svg += format("<path stroke=\"%s\" stroke-width=\"4\" d=\"", grey) + curve(sgd) +
-         format("\"/>\n<path class=\"training\" stroke=\"%s\" d=\"", own_colour) + curve(own) + "\"/>\n</g>\n";
+  line const mine = points_of(own), plain = points_of(sgd);
+  body += "<g clip-path=\"url(#c2)\">\n<path class=\"p7\" stroke-width=\"4\" d=\"" + moves(plain, 0) +
+          "\"/>\n<path class=\"training\" stroke-width=\"2\" stroke-linejoin=\"round\" d=\"" + moves(mine, 0) +
+          "\"/>\n</g>\n";
 
-  // below, unless the curve is there in the first ten epochs
-  auto const first = std::min<std::size_t>(10, own.losses.size());
-  bool const free_below = *std::min_element(own.losses.begin(), own.losses.begin() + std::ptrdiff_t(first)) > 4e-3;
-  double const x = f.x + (free_below ? 10 : 72), y = free_below ? top + panel_height - 14 : top + 34;
-  svg += format("<path stroke=\"%s\" stroke-width=\"2\" d=\"M%g %gh16\"/>\n", own_colour, x, y - 20);
-  svg += format("<path stroke=\"%s\" stroke-width=\"4\" d=\"M%g %gh16\"/>\n", grey, x, y - 4);
-  svg += text(x + 21, y - 16, "", name) + text(x + 21, y, "", format("plain sgd, lr %g", sgd.lr));
-  svg += under(f, 29, "epoch");
-  svg += text(f.x - axis_room + 6, top - 7, "", "loss") + under(f, 42, note);
-  return svg + box(f, 2);
+  // the names at the ends, at least a line apart
+  double y = std::clamp(mine.back().y, f.y + 4, f.base() - 4),
+         of_sgd = std::clamp(plain.back().y, f.y + 4, f.base() - 4);
+  double const apart = std::fmax(0, 17 - std::fabs(y - of_sgd)) / 2 * (y < of_sgd ? 1 : -1);
+  y -= apart, of_sgd += apart;
+  body += svg::text(f.right() + 10, y + 4.5, name, "class=\"n1\"");
+  body += svg::text(f.right() + 10, of_sgd + 4.5, format("plain sgd, lr %g", sgd.lr), "class=\"n7\"");
+  if (!note.empty()) body += svg::text(svg::page - right, f.base() + 34, note, small + "text-anchor=\"end\"");
+  return body + box(f, 2);
 }
 
 }  // namespace
 
 std::string draw(std::string const& name, std::vector<surface> const& surfaces, std::vector<path> const& paths,
                  training const& own, training const& sgd, notes const& notes) {
-  double const trains_at = double(surfaces.size()) * (panel_width + gap);
-  bool const trains = !own.losses.empty();
-  double const wide = width - 2 * (panel_width + gap) + trains_at - (trains ? 0 : gap + axis_room + panel_width);
-  std::string svg = format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" width=\"%g\" height=\"%g\" "
-      "font-family=\"DejaVu Sans, Verdana, sans-serif\" font-size=\"11\" fill=\"#222\">\n",
-      wide, height, wide, height);
-  svg += "<title>" + name + "</title>\n";
-  svg += format("<rect width=\"%g\" height=\"%g\" fill=\"#fff\"/>\n", wide, height);
-  svg += text(left, 22, " font-size=\"15\" font-weight=\"bold\"", name);
-  for (std::size_t k = 0; k < surfaces.size(); ++k) {
-    frame const f{left + double(k) * (panel_width + gap), surfaces[k].low, surfaces[k].high};
-    svg += draw_surface(f, int(k), surfaces[k], paths[k], notes.surfaces);
+  double y = svg::heading(name);
+  std::string body;
+  if (!surfaces.empty()) {
+    std::size_t lines = 0;
+    for (std::size_t k = 0; k < surfaces.size(); ++k) {
+      frame const f{left + double(k) * (panel_width + gap), y + top_gap, surfaces[k].low, surfaces[k].high};
+      bool const again = k > 0 && surfaces[k].value == surfaces[0].value;
+      body +=
+          draw_surface(f, int(k), surfaces[k], paths[k],
+                       again ? format("<use href=\"#levels\" x=\"%.1f\"/>\n", f.x - left) : contours(f, surfaces[k]),
+                       notes.surfaces);
+      lines = std::max(lines, notes_of(surfaces[k], paths[k], notes.surfaces).size());
+    }
+    y += top_gap + panel_height + 28 + 16 * double(lines);
   }
-  if (!trains) return svg + "</svg>\n";
+  if (own.losses.empty()) return svg::document(name, y, body);
   // from 0.0003 to 3, and beyond where the curve leaves this
   auto const [least, most] = std::ranges::minmax(own.losses);
   double const low = std::fmin(-3.5, std::log10(least) - 0.1), high = std::fmax(0.5, std::log10(most) + 0.1);
-  frame const f{left + trains_at + axis_room, {0, low}, {double(own.losses.size()) - 1, high}};
-  return svg + draw_training(f, name, own, sgd, notes.network) + "</svg>\n";
+  double const names = std::fmax(svg::width(name, 13), svg::width(format("plain sgd, lr %g", sgd.lr), 13)) + 14;
+  frame const f{left + 12, y + top_gap + 4, {0, low}, {double(own.losses.size()) - 1, high},
+                svg::page - left - 12 - right - names, training_height};
+  body += draw_training(f, name, own, sgd, notes.network);
+  return svg::document(name, f.base() + 46, body);
 }
 
 std::string draw_together(std::vector<surface> const& surfaces, std::vector<together> const& rules) {
-  constexpr double scale = 1.6, line_height = 14, half = panel_width / 2;
-  double const lines = std::ceil(double(rules.size()) / 2);
-  double const wide = left + double(surfaces.size()) * (panel_width + gap),
-               high = top + panel_height + 32 + line_height * lines;
-  std::string svg = format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" width=\"%g\" height=\"%g\" "
-      "font-family=\"DejaVu Sans, Verdana, sans-serif\" font-size=\"10\" fill=\"#222\">\n",
-      wide, high, scale * wide, scale * high);
+  constexpr double line_height = 18, half = panel_width / 2;
   std::string const name = "Rules on the same surfaces, from the same start";
-  svg += "<title>" + name + "</title>\n" + format("<rect width=\"%g\" height=\"%g\" fill=\"#fff\"/>\n", wide, high);
-  svg += text(left, 22, " font-size=\"13\" font-weight=\"bold\"", name);
+  double const y = svg::heading(name) + top_gap, lines = std::ceil(double(rules.size()) / 2);
+  std::string body;
   for (std::size_t k = 0; k < surfaces.size(); ++k) {
     surface const& s = surfaces[k];
-    frame const f{left + double(k) * (panel_width + gap), s.low, s.high};
-    svg += title(f, format("%s, %d steps", s.name.c_str(), s.steps), 0) + clipped(int(k)) + contours(f, s);
+    frame const f{left + double(k) * (panel_width + gap), y, s.low, s.high};
+    body += title(f, format("%s, %d steps", s.name.c_str(), s.steps), 0) + clipped(int(k)) + contours(f, s);
+    for (std::size_t j = 0; j < rules.size(); ++j)
+      body += format("<path class=\"p%zu\" stroke-width=\"1.6\" stroke-linejoin=\"round\" d=\"",
+                     several[j % std::size(several)]) +
+              moves(f.at(rules[j].paths[k].points), 0.35) + "\"/>\n";
+    body += ends(f, s) + "</g>\n" + axes(f) + box(f, int(k));
     for (std::size_t j = 0; j < rules.size(); ++j) {
-      path const& p = rules[j].paths[k];
-      char const* colour = several[j % std::size(several)];
-      svg += format("<path stroke=\"%s\" stroke-width=\"1.1\" stroke-linejoin=\"round\" d=\"", colour) +
-             moves(f.at(p.points), 0.25) + "\"/>\n";
-    }
-    svg += ends(f, s) + "</g>\n" + axes(f) + box(f, int(k));
-    for (std::size_t j = 0; j < rules.size(); ++j) {
-      double const x = f.x + half * double(j % 2), y = top + panel_height + 28 + line_height * double(j / 2);
-      svg += format("<path stroke=\"%s\" stroke-width=\"2\" d=\"M%g %gh14\"/>\n", several[j % std::size(several)], x,
-                    y - 3.5);
-      svg += text(x + 18, y, " font-size=\"8.5\"", rules[j].name + format(", lr %g", rules[j].paths[k].lr));
+      std::size_t const colour = several[j % std::size(several)];
+      double const x = f.x + half * double(j % 2), at = f.base() + 40 + line_height * double(j / 2);
+      body += svg::line(x, at - 4, x + 18, at - 4, format("class=\"p%zu\" stroke-width=\"2.4\"", colour));
+      body += svg::text(x + 24, at, rules[j].name + format(", lr %g", rules[j].paths[k].lr),
+                        format("font-size=\"12\" class=\"n%zu\"", colour));
     }
   }
-  return svg + "</svg>\n";
+  return svg::document(name, y + panel_height + 34 + line_height * lines, body);
 }
 
 }  // namespace example::pictures

@@ -39,13 +39,20 @@ struct problem {
 using stepper = std::function<void()>;
 using starter = std::function<stepper(problem const&, double lr)>;
 
+/// A surface of a rule's own: with a fixed lr, or walked by an algorithm that evaluates the loss itself.
+struct scene {
+  surface on;
+  starter start{};
+  double lr = 0;
+  std::function<path(surface const&)> walk{};
+};
+
 struct shown_rule {
   std::string name;
   bool searched;  // whether lr is searched; otherwise it is 1, and the rule finds its rate itself
   starter on_surface, on_network;  // without the first, only the training is drawn
   notes settings{};  // settings that are not the defaults
-  /// Replaces both starters for an algorithm that evaluates the loss itself. Only its paths are drawn.
-  std::function<path(surface const&)> walk{};
+  std::vector<scene> scenes{};  // instead of the surfaces that all rules share
   double network_lr = 1;  // of a rule whose lr is not searched
 };
 inline shown_rule with_network_lr(shown_rule rule, double lr) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "../parts/chart.hpp"
+#include "../parts/polyline.hpp"
 
 #include <cmath>
 #include <string>

@@ -6,6 +6,7 @@
 /// DiLoCo, rules for matrices (matrices/), L-BFGS, evolutionary SGD, the learning-rate finder, the sampler for ranks,
 /// and Thrust's host systems.
 #include <descent/backends/host.hpp>
+#include <descent/core/detail/elsewhere.hpp>
 #include <descent/cost.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/parameters.hpp>

@@ -18,11 +18,6 @@
 #include <vector>
 
 namespace descent {
-namespace detail {
-struct lr_sweeper;
-struct run_access;
-struct outer_access;
-}  // namespace detail
 
 /// Applies a rule, with its policies, to a list of parameters, one training step at a time.
 ///
@@ -249,9 +244,12 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
                                          [&]<class Typed>() { return detail::bytes_of_step<plan, Typed>(used_); });
   }
 
-  /// A readable summary: storage, passes, launches, bytes per parameter, memory and groups.
+  /// What was set and what a step costs: the rule of group 0, what differs in the other groups, policies, schedules
+  /// with values, storage, memory, passes. Does not wait: on CUDA "now" is after the step of last_report().
   std::string explain() const {
-    return detail::explain<plan>(core_.where, used_, core_.groups, policies_, core_.alive().name());
+    engine const& e = core_.alive();
+    return detail::explain<plan, has_streams>(core_.where, used_, core_.groups, policies_, e.matrices,
+                                              {e.name(), e.late_control()});
   }
 
  private:
@@ -344,5 +342,8 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
 
 template <class Value, class Gradient, class Rule, class... Ps>
 optimizer(parameters<Value, Gradient> const&, Rule, Ps...) -> optimizer<Value, Gradient, Rule, Ps...>;
+/// For one message if the first argument is no list of parameters.
+template <class First, class... Rest> requires(!detail::begins_optimizer<First>)
+optimizer(First const&, Rest const&...) -> optimizer<typename detail::not_parameters<First>::value, float, Rest...>;
 
 }  // namespace descent

@@ -219,7 +219,7 @@ template <class Value, class Gradient = Value> class parameters {
                   "add(name, value, gradient, count or shape{rows, columns}, group{i}): value and gradient are "
                   "pointers to the types of parameters<Value, Gradient>, values not const, and the group, if any, is a "
                   "group; "
-                  "add(name, values, gradients, group{i}): containers or views that are no temporary containers");
+                  "add(name, values, gradients, group{i}): containers or views, not temporary containers");
   }
 
   /// Marks a parameter that other ranks of a model_parallel{} have under the same name: all of them an equal copy, each

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/version.hpp>
+#include <descent/core/error.hpp>
+#include <descent/core/math.hpp>
 
 #include <cstdint>
 #include <string>
@@ -23,6 +24,20 @@ struct step_report {
                              ///< policy's norm, or L2; NaN if nothing measures it
   double clip_factor = 1;  ///< of the last applied update; the smallest if groups or tensors are clipped separately
   bool checked = false;  ///< whether a gradient that is not finite skips the step (skip_nonfinite, or implied)
+
+  /// The report as one line, without what is not known, and without a clip factor or loss scale of 1:
+  ///
+  ///     step 20: applied, lr 0.05, norm 3.2, clip factor 0.31, loss scale 65536, 1 skipped so far
+  ///     step 20: not applied, the gradient of 'w' is not finite, loss scale 32768, 2 skipped so far
+  std::string text() const {
+    std::string line = "step " + std::to_string(step) + (applied ? ": applied" : ": not applied, " + why);
+    auto const add = [&](char const* name, double x) { line += name + detail::number(x); };
+    if (applied && !is_nan(learning_rate)) add(", lr ", learning_rate);
+    if (applied && !is_nan(grad_norm)) add(", norm ", grad_norm);
+    if (applied && clip_factor != 1) add(", clip factor ", clip_factor);
+    if (loss_scale != 1) add(", loss scale ", loss_scale);
+    return line + (skipped ? ", " + std::to_string(skipped) + " skipped so far" : "");
+  }
 };
 
 /// One tensor's gradient, as the last read-only pass saw it.

@@ -22,8 +22,8 @@ import report_gpu
 import report_loader
 import svg
 from tables import (answers_table, by_size, contestants_table, folded, limit, listed, load, medians_table, missing,
-                    percent, rate, ratio, results, rules_table, seconds, shown, table, target, targets_table, time_of,
-                    timed, title)
+                    percent, quartiles, rate, ratio, results, rules_table, seconds, shown, table, target, targets_table,
+                    time_of, timed, title)
 
 
 def machine(runs):
@@ -47,7 +47,7 @@ def samples_table(runs, recipe):
             s = of["seconds"]
             times = "" if name == "descent" or "seconds" not in ours else f"{seconds(of) / seconds(ours):.2f}"
             grown = shown(of["grown_bytes"] / result["elements"] if result["elements"] >= 10**6 else None, 1)
-            rows.append([name, time_of(s["median"]), f"{time_of(s['q1'])} to {time_of(s['q3'])}",
+            rows.append([name, time_of(s["median"]), quartiles(s),
                          rate(result, s["median"]), shown(percent(result, of, "copy")),
                          shown(percent(result, of, "triad")), times,
                          f"{of['extra_bytes'] / result['elements']:.1f}", grown])
@@ -127,6 +127,10 @@ def number_in(name, result):
     return int(re.search(r"(\d+)$", result[name]).group(1))
 
 
+# what ours_growth.cpp adds, one after the other
+policies = ["AdamW", "learning_rate", "clip_norm", "static_loss_scale", "ema", "zero_grad"]
+
+
 def growth(runs):
     """Pictures of cost against numbers: file name, title, labels, curves and the axes that are linear."""
     chosen = results(runs)
@@ -147,8 +151,6 @@ def growth(runs):
            curve(lambda r: r["case"].startswith("split_"), lambda r: r["tensors"], micro))
     yield ("growth_groups", "AdamW in float, 1000 tensors of 1024 in more and more groups", "groups", "µs a step",
            curve(lambda r: r["recipe"].startswith("groups_"), lambda r: number_in("recipe", r), micro))
-    yield ("growth_policies", "AdamW in float, 10⁷ parameters, more and more policies", "policies", "µs a step",
-           curve(lambda r: r["recipe"].startswith("policies_"), lambda r: number_in("recipe", r), micro), "xy")
     yield ("growth_memory", "AdamW in float: memory beside values and gradients", "parameters", "bytes a parameter",
            curve(flat, elements, lambda r, c: c["extra_bytes"] / r["elements"]), "y")
 
@@ -160,16 +162,24 @@ def pictures(runs):
         return [(f"{title(r['case'])}" if r["recipe"] == "adamw" else r["recipe"].removeprefix("rule_"),
                  {name: percent(r, of, "copy") for name, of in timed(r).items()})
                 for r in results(runs) if fits(r) and limit(r, "copy") and timed(r) and r["step_bytes"]]
-    bars = {"benchmarks_adamw": ("AdamW in float: bytes that the rule needs, at the rate of a copy",
+    what_fits = {"benchmarks_adamw": ("AdamW in float: bytes that the rule needs, at the rate of a copy",
                                  lambda r: r["recipe"] == "adamw" and not r["case"].startswith("split_")),
             "benchmarks_recipes": ("Recipes on GPT-2 124M: bytes that the rule needs, at the rate of a copy",
                                    lambda r: r["case"] == "gpt2" and r["recipe"] != "adamw"),
             "benchmarks_rules": ("Each element-wise rule, 10⁸ parameters in float, at the rate of a copy",
                                  lambda r: r["recipe"].startswith("rule_"))}
-    for name, (what, fits) in bars.items():
+    for name, (what, fits) in what_fits.items():
         if groups(fits):
             here = [n for n in names if any(n in values for _, values in groups(fits))]
-            yield name + ".svg", svg.bars(what, here, groups(fits))
+            yield name + ".svg", svg.dots(what, here, groups(fits), says="100 is a copy in the same run")
+    added = [(number_in("recipe", r), {name: seconds(of) * 1e6 for name, of in timed(r).items()})
+             for r in results(runs) if r["recipe"].startswith("policies_")]
+    if added:
+        of_step = [("+ " if k else "") + policies[k] for k, _ in sorted(added, key=lambda one: one[0])]
+        here = [n for n in names if any(n in values for _, values in added)]
+        yield "growth_policies.svg", svg.dots(
+            "AdamW in float, 10⁷ parameters: each line has one policy more", here,
+            list(zip(of_step, [values for _, values in sorted(added, key=lambda one: one[0])])), None, "µs a step")
     for name, what, x, y, curves, *linear in growth(runs):
         if curves:
             yield name + ".svg", svg.curves(what, x, y, curves, *linear)

@@ -2,7 +2,8 @@
 
 import cases
 from tables import (answers_table, by_size, contestants_table, count, folded, limit, listed, medians_table, missing,
-                    percent, rate, ratio, results, rules_table, seconds, shown, table, target, targets_table, time_of, timed, title)
+                    percent, quartiles, rate, ratio, results, rules_table, seconds, shown, table, target, targets_table,
+                    time_of, timed, title)
 
 software = "a device in software"
 
@@ -80,7 +81,7 @@ def samples_table(runs, recipe):
         for name, of in timed(result).items():
             s = of["seconds"]
             grown = shown(of["grown_bytes"] / result["elements"] if result["elements"] >= 10**6 else None, 1)
-            rows.append([name, time_of(s["median"]), f"{time_of(s['q1'])} to {time_of(s['q3'])}",
+            rows.append([name, time_of(s["median"]), quartiles(s),
                          time_of(of["host_seconds"]["median"]),
                          f"{count(of, 'launches')}; {count(of, 'synchronisations')}",
                          rate(result, s["median"]),
@@ -89,7 +90,7 @@ def samples_table(runs, recipe):
                          f"{of['extra_bytes'] / result['elements']:.1f}; {grown}"])
         sets = f"{result['sets']} set" + "s" * (result["sets"] != 1)
         parts.append(f"**{case}**, {result['elements']:,} parameters, {sets}\n\n" + table(
-            ["contestant", "device", "quartiles", "host", "launches; waits", "GB/s", "% of copy, triad, 4 : 3",
+            ["contestant", "device", "quartiles", "host", "launches; waits", "GB/s", "% of copy, triad, 4:3",
              "time / descent", "bytes owned; growth"], rows))
     return "\n\n".join(parts)
 

@@ -4,7 +4,7 @@
 
 import math
 
-from tables import folded, seconds, table, target, targets_table, time_of, timed
+from tables import folded, quartiles, seconds, table, target, targets_table, time_of, timed
 
 
 def results(runs):
@@ -57,7 +57,7 @@ def case_table(result):
     for name, one in of.items():
         s, ours = one["seconds"], of.get(f"descent_{one['workers']}")
         rows.append([titled(one), str(one["workers"]), time_of(s["median"]),
-                     f"{time_of(s['q1'])} to {time_of(s['q3'])}", f"{result['records'] / s['median']:,.0f}"] +
+                     quartiles(s), f"{result['records'] / s['median']:,.0f}"] +
                     [f"{result['records'] * result['bytes'] / s['median'] * 1e-9:.2f}"] * moves +
                     [time_of(s["median"] / batches),
                      short(seconds(of["loop_0"]) / s["median"]) if "loop_0" in of and name != "loop_0" else "",

@@ -58,6 +58,12 @@ def time_of(x):
     return f"{x * 1e3:.3g} ms" if x >= 0.9995e-3 else f"{x * 1e6:.3g} µs"
 
 
+def quartiles(s):
+    """Two times; the unit once if it is the same."""
+    low, high = time_of(s["q1"]), time_of(s["q3"])
+    return f"{low.split()[0] if low.split()[1] == high.split()[1] else low} to {high}"
+
+
 def table(head, rows):
     return "\n".join(["| " + " | ".join(head) + " |", "|" + "---|" * len(head)] +
                      ["| " + " | ".join(row) + " |" for row in rows])

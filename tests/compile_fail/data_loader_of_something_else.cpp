@@ -1,4 +1,4 @@
-// expect: loader: behind the workers may come a rank_slice or a communicator, and a backend
+// expect: loader: after the workers it takes a rank_slice or a communicator, and a backend
 #include <descent/data/loader.hpp>
 #include <descent/data/sources.hpp>
 

@@ -1,4 +1,4 @@
-// expect: gradient_factor_at cannot be combined with replicated or sharded: each rank would have a factor of its own
+// expect: gradient_factor_at cannot be combined with replicated or sharded: each rank would have its own factor
 #include <descent/comm/threads.hpp>
 #include <descent/descent.hpp>
 

@@ -1,4 +1,4 @@
-// expect: layerwise<Rule>: the step of Rule is made of the parameter itself, so it has no direction at p = 0
+// expect: layerwise<Rule>: the step of Rule depends on the parameter itself, so it has no direction at p = 0
 #include <descent/descent.hpp>
 
 descent::layerwise<descent::chain<descent::l2, descent::adam>> rule;

@@ -1,4 +1,4 @@
-// expect: the rule looks at the loss of the batch: give the policy loss_at{pointer}
+// expect: the rule uses the loss of the batch: give the policy loss_at{pointer}
 #include <descent/optimizer.hpp>
 #include <descent/rules/polyak.hpp>
 

@@ -1,4 +1,4 @@
-// expect: the rule stands first, behind the parameters: optimizer{params, rule, policies...}
+// expect: the rule comes first, after the parameters: optimizer{params, rule, policies...}
 #include <descent/descent.hpp>
 namespace ds = descent;
 

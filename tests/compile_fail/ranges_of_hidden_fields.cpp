@@ -1,4 +1,4 @@
-// expect: ranges: the names of the fields cannot be read, because this is no aggregate of at most 32 fields; list them
+// expect: ranges: the names of the fields cannot be read, because this is not an aggregate of at most 32 fields
 #include <descent/optimizer.hpp>
 #include <descent/rules/sgd.hpp>
 

@@ -1,4 +1,4 @@
-// expect: sam and gradient_ahead cannot be combined with accumulate: each micro-batch would need a move of its own
+// expect: sam and gradient_ahead cannot be combined with accumulate: each micro-batch would need its own move
 #include <descent/descent.hpp>
 
 int main() {

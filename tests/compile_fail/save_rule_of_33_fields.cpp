@@ -1,4 +1,4 @@
-// expect: save_file(): not all fields of this rule can be read, because it, or a field, is no aggregate of at most 32 fields
+// expect: save_file(): not all fields of this rule can be read, because it, or a field, is not an aggregate
 #include <descent/io/checkpoint.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/rules/sgd.hpp>

@@ -1,4 +1,4 @@
-// expect: containers or views that are no temporary containers
+// expect: containers or views, not temporary containers
 #include <descent/descent.hpp>
 
 #include <vector>

@@ -405,7 +405,7 @@ TEST_CASE("loader: an error comes with the batch to which it belongs, and the ba
     CHECK(message<ds::loader_error>([&] { several.next(); }).starts_with("loader: batch 0 of epoch 0: record 3"));
     always = -999;  // -1000 when the next record is read
     other.seek({0, 0});
-    CHECK(message<ds::loader_error>([&] { other.next(); }).ends_with("an exception that is no std::exception"));
+    CHECK(message<ds::loader_error>([&] { other.next(); }).ends_with("an exception other than std::exception"));
   }
 }
 
@@ -720,11 +720,11 @@ TEST_CASE("loader: the report counts what was delivered and says what limits the
         .batches = 1, .seconds = 10, .waited = waited, .filled = filled, .copied = copied, .threads = threads}
         .bottleneck();
   };
-  CHECK(says(0.1, 5, 0, 2) == "the step is the bottleneck: 1 % of the time went by waiting for batches");
+  CHECK(says(0.1, 5, 0, 2) == "the step is the bottleneck: 1 % of the time was spent waiting for batches");
   CHECK(says(6, 6, 0, 0) ==
-        "the source is the bottleneck: 60 % of the time went by waiting for batches, without worker threads");
+        "the source is the bottleneck: 60 % of the time was spent waiting for batches, without worker threads");
   CHECK(says(6, 19, 0, 2) ==
-        "the source is the bottleneck: 60 % of the time went by waiting for batches, with 2 workers busy for 95 %");
+        "the source is the bottleneck: 60 % of the time was spent waiting for batches, with 2 workers busy for 95 %");
   CHECK(says(6, 19, 9, 2) == "the copies to the device are the bottleneck: they take 90 % of the time");
 }
 

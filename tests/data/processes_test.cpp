@@ -603,7 +603,7 @@ TEST_CASE("processes: what the source throws is thrown by read") {
   };
   for (int k = 0; k < 2; ++k) {
     CHECK(said(1) == "disk is gone");
-    CHECK(said(2) == "an exception that is no std::exception");
+    CHECK(said(2) == "an exception other than std::exception");
     CHECK(said(3) == std::string(1020, 'x') + "...");
     CHECK(said(4) == std::string(1023, 'y'));
     CHECK(said(5) == "");

@@ -234,9 +234,9 @@ TEST_CASE("mapped_file: what is no regular file is refused") {
   CHECK(said(folder.path + "/no") == folder.path + "/no: cannot be opened: No such file or directory");
   CHECK(said("") == ": cannot be opened: No such file or directory");
   CHECK(said(folder.path) == folder.path + ": cannot be opened: Is a directory");
-  CHECK(said("/dev/null") == "/dev/null: cannot be mapped: it is no regular file");
+  CHECK(said("/dev/null") == "/dev/null: cannot be mapped: it is not a regular file");
   REQUIRE(::mkfifo((folder.path + "/pipe").c_str(), 0600) == 0);
-  CHECK(said(folder.path + "/pipe") == folder.path + "/pipe: cannot be mapped: it is no regular file");
+  CHECK(said(folder.path + "/pipe") == folder.path + "/pipe: cannot be mapped: it is not a regular file");
 }
 
 TEST_CASE("read_gzip: what was compressed, also several members, and zeros at the end") {
@@ -548,7 +548,7 @@ TEST_CASE("csv_file: what is wrong, in which line") {
   CHECK(said("a,b\n\n1,2\n") == "F: line 2: the number of cells is 1, must be 2");
   CHECK(said("a,b\n\"1\n\n\",2\n3,4,5\n") == "F: line 5: the number of cells is 3, must be 2");
   CHECK(said("a\n1\n\"2\n\n") == "F: line 3: a quoted cell is without an end, must be closed by a quote");
-  CHECK(said("a\n\"1\n\"x\n") == "F: line 3: the text behind a quoted cell is \"x\", must be a separator or a newline");
+  CHECK(said("a\n\"1\n\"x\n") == "F: line 3: the text after a quoted cell is \"x\", must be a separator or a newline");
   CHECK(said("a\n\"1\"x\n") != "");
   ds::csv_file const file(in_memory("a,a,b\n\"1\n\",2,x\n3,4,y"));
   CHECK(refusal([&] { file.number(1, 2); }) ==

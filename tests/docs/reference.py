@@ -35,7 +35,7 @@ roles = {
     "backends": ("Backends", "Where the memory is and what runs the loops."),
     "ranks": ("Ranks", "Policies for several ranks: data parallelism, and models that are divided."),
     "training": ("Training", "Shared loss scales, large batches, ranks that rarely meet, the learning-rate finder."),
-    "data": ("Data", "Sources, orders, the loader with its workers, data that stay on the device, the sampler for ranks."),
+    "data": ("Data", "Sources, orders, the loader with its workers, data on the device, the sampler for ranks."),
     "io": ("Files", "Checkpoints, saved at once or by a thread, and safetensors files."),
     "adapters": ("Adapters", "Parameters from tensors of other libraries."),
     "comm": ("Communicators", "Ranks as threads or as processes over MPI or NCCL, and how they find each other."),

@@ -37,7 +37,7 @@ must_find = {"adamw": "docs/optimizers/adam.html#adamw", "loss scale": "docs/mix
 # Words that readers search for and that an entry lacks: the title of a page or a section, or a name of the reference.
 also = {"Mixed precision": "fp16 float16 bf16 amp apex autocast", "half": "fp16 float16", "bfloat16": "bf16",
         "ema": "exponential moving average evaluation polyak", "swa": "stochastic weight averaging evaluation",
-        "A policy of your own": "custom", "accumulate": "micro-batches", "clip_norm": "gradient clipping clip_grad_norm",
+        "A policy of your own": "custom", "accumulate": "micro-batches", "clip_norm": "clipping clip_grad_norm",
         "Data parallelism": "ddp multi-gpu distributed zero fsdp horovod", "replicated": "ddp", "sharded": "zero fsdp",
         "When ranks fail": "hang hangs timeout deadlock", "Overlap": "ddp buckets", "CUDA graph capture": "cudaGraph",
         "Checkpoints": "save load resume restart", "Performance": "fast speed benchmarks"}
@@ -152,8 +152,8 @@ class Pages:
         return re.sub(r"\0(\d+)\0", lambda m: code[int(m[1])], line)
 
     def write_reference(self):
-        """A page for each of reference.py, with a heading for each header and a mark where its text is to stand. Returns
-        the menu of these pages, and the parts of each: the text above the first heading, then those below headings."""
+        """A page for each of reference.py, with a heading for each header and a mark where its text belongs. Returns the
+        menu of these pages, and the parts of each: the text above the first heading, then those below headings."""
         folder = self.to / "reference"
         made = subprocess.run([sys.executable, self.root / "tests/docs/reference.py", self.root, folder], check=False)
         if made.returncode:

@@ -66,7 +66,7 @@ if not programs:
             helps(sys.executable, str(script))
     for words, message in {
             "sh tests/run.sh --al": "unknown option '--al': did you mean --all?",
-            "sh tests/run.sh rule adamv": "no rule 'adamv': did you mean adamw?",
+            "sh tests/rule.sh adamv": "no rule 'adamv': did you mean adamw?",
             "sh tests/rule.sh nothing_near": "no rule 'nothing_near'; there are\n  acprop, ",
             "sh tests/learn.sh momntum": "no exercise 'momntum': did you mean momentum?",
             "sh tests/learn.sh --chek": "unknown option '--chek': did you mean --check?",

@@ -196,7 +196,7 @@ TEST_CASE("compare: sgd is plain, momentum and nesterov are sgd with momentum 0.
 }
 
 TEST_CASE("compare: mistakes are named, with what is allowed") {
-  rejects({"--network", "deep"}, "unknown option \"--network\"");
+  rejects({"--network", "deep"}, "unknown option \"--network\": did you mean --networks?");
   rejects({"--epochs"}, "--epochs needs a value");
   rejects({"--epochs", "0"}, "--epochs must be an integer from 1 to 1000000, is \"0\"");
   rejects({"--search", "0"}, "--search must be above 0, is \"0\"");
@@ -205,7 +205,8 @@ TEST_CASE("compare: mistakes are named, with what is allowed") {
   rejects({"--networks", "deep,deep"}, "--networks has \"deep\" twice");
   rejects({"--optimizers", "sgd,sgd"}, "--optimizers has \"sgd\" twice");
   rejects({"--optimizers", "adam:rho=1"},
-          "adam has no hyperparameter \"rho\"; it has lr, beta1, beta2, eps, weight_decay, eps_hat, bias_correction");
+          "adam has no hyperparameter \"rho\"; there are\n"
+          "  lr, beta1, beta2, eps, weight_decay, eps_hat, bias_correction");
   rejects({"--rates", "0.1,1"}, "--rates must be at least 3 rates that rise, is \"0.1,1\"");
   rejects({"--rates", "0.1,1,0.5"}, "--rates must be at least 3 rates that rise, is \"0.1,1,0.5\"");
   rejects({"--rates", "0.1,0.1,1"}, "--rates must be at least 3 rates that rise, is \"0.1,0.1,1\"");

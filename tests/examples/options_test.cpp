@@ -203,8 +203,9 @@ TEST_CASE("options: mistakes are named, with what is allowed") {
   rejects("--optimizer sgd --beta1 0.5", "no chosen optimizer has a hyperparameter \"beta1\"");
   rejects("--network tanh3",
           "a network must be softmax, shallow, deep, or a list of hidden layers such as "
-          "sigmoid300,relu100; "
+          "sigmoid300,relu100;\n"
           "\"tanh3\" is none");
+  rejects("--network softmx", "there is no network \"softmx\": did you mean softmax?");
 }
 
 TEST_CASE("arguments: the nearest name is the one with the fewest changes, then of the nearest length") {

@@ -62,7 +62,7 @@ TEST_CASE("an address from outside is refused on a device if it is null, misalig
       auto* const near = reinterpret_cast<float*>((reinterpret_cast<std::uintptr_t>(on_host.data()) + 255) / 256 * 256);
       CHECK(has(said(near), "is host memory, which device 0 cannot reach; for host memory use the backend host{}"));
     }
-    CHECK(has(said(reinterpret_cast<void*>(std::uintptr_t{1} << 20)), "is no memory: there is none at 0x100000"));
+    CHECK(has(said(reinterpret_cast<void*>(std::uintptr_t{1} << 20)), "is not memory: there is none at 0x100000"));
     CHECK(there.get(s) == ones);
     if (call.in_use) CHECK(said(room) == "");
     if (call.in_use) spare.put(ones, s), there.put(ones, s);
@@ -107,7 +107,7 @@ TEST_CASE("a call on a device that has failed says that it was not the call") {
   auto const said = [](cudaError_t code) {
     return message<std::runtime_error>([&] { ds::detail::require_cuda(code, "cudaMalloc"); });
   };
-  char const* const earlier = "; the device failed in earlier work of this process, and does no more";
+  char const* const earlier = "; the device failed earlier in this process and can no longer be used";
   CHECK(has(said(cudaErrorIllegalAddress), earlier));
   CHECK(has(said(cudaErrorMisalignedAddress), earlier));
   CHECK_FALSE(has(said(cudaErrorMemoryAllocation), earlier));

@@ -16,8 +16,10 @@
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/lars.hpp>
 #include <descent/rules/sgd.hpp>
+#include <descent/schedules/decay.hpp>
 #include <descent/schedules/vary.hpp>
 
+#include <cstdint>
 #include <iterator>
 #include <limits>
 #include <stdexcept>
@@ -508,11 +510,24 @@ TEST_CASE("a rule with a field that is not finite in float is refused") {
         }) == "adamw: lr must be finite in float, is 1e+39");
 }
 
-TEST_CASE("explain() names the device") {
+/// A user's schedule.
+struct fixed {
+  double value = 0.5;
+  DESCENT_HD double operator()(std::int64_t) const { return value; }
+};
+
+TEST_CASE("explain() names the device, counts launches, and calls only schedules that have a length") {
+  auto const has = [](std::string const& text, char const* part) { return text.find(part) != std::string::npos; };
   test::stream s;
   test::tensors<float> x{{{40}}, s};
-  descent::optimizer opt{x.on_device(), adamw{}, descent::cuda{s}};
-  CHECK(opt.explain().find(", on CUDA device 0\n") != std::string::npos);
+  descent::optimizer opt{x.on_device(), adamw{}, descent::learning_rate(descent::linear{1, 0, 4}), descent::cuda{s}};
+  CHECK(has(opt.explain(), ", on CUDA device 0\n"));
+  CHECK(has(opt.explain(), "step: 1 update, 2 launches on a device, no synchronisation\n"));
+  CHECK(has(opt.explain(), "\nadamw: lr 1 now, beta1 0.9, "));
+  CHECK(has(opt.explain(), "\n  now 1, first 1, largest 1 at update 1, last 0 from update 5 on\n"));
+  descent::optimizer other{x.on_device(), adamw{}, descent::learning_rate(fixed{}), descent::cuda{s}};
+  CHECK(has(other.explain(), "\nadamw: lr by its schedule, beta1 0.9, "));
+  CHECK(has(other.explain(), "\nschedule of lr, fixed: value 0.5\nlr follows a schedule "));
 }
 
 }  // namespace errors

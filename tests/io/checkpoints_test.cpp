@@ -304,7 +304,7 @@ TEST_CASE("checkpoints: a run that has gone back cannot save before later steps,
   root.write("step-400.safetensors", "damaged");
   auto const names = root.names();
   std::string const why = "checkpoints: " + (root / "step-300.safetensors") +
-                          " is newer than step 299, which is to be saved: a run that goes on from an earlier "
+                          " is newer than step 299, which is to be saved: a run that resumes from an earlier "
                           "checkpoint first calls remove_after(its step), or saves to another folder";
   CHECK(message<std::invalid_argument>([&] { folder.save(299, 1.0, named("n", 0)); }) == why);
   CHECK(message<std::invalid_argument>([&] { folder.save(saver, 299, 1.0, named("n", 0)); }) == why);

@@ -458,7 +458,7 @@ TEST_CASE("each_rank: a part of all ranks is none, and one name is one part") {
     auto opt = averaged::make(m.list(), averaged::shards(comm));
     int n = comm.rank();
     CHECK(message<std::invalid_argument>([&] { ds::save_file(folder / "run", ds::each_rank(opt)); }) ==
-          "each_rank(part): the part is one of all ranks, must be without ranks");
+          "each_rank(part): the part must be without ranks, is one of all ranks");
     CHECK(has(message<std::exception>([&] {
                 ds::save_file(folder / "run", opt, ds::each_rank(ds::named("n", n)), ds::each_rank(ds::named("n", n)));
               }),
@@ -740,7 +740,7 @@ TEST_CASE("ranks that save to different folders, or read different files, get an
     CHECK((now != before));
     std::string const mine = comm.rank() == 1 ? three : two;
     CHECK(message<std::exception>([&] { ds::load_file(mine, opt); }) ==
-          mine + ": rank 1 has read another file than rank 0");
+          mine + ": rank 1 has read a different file than rank 0");
     CHECK((all_of(opt, m) == now));
     if (comm.rank() == 0) {
       std::filesystem::remove_all(folder / "other");

@@ -235,8 +235,8 @@ TEST_CASE("what cannot be replaced is refused before anything is written") {
   is("file/run", ENOTDIR, "its folder cannot be opened: ");
   is(std::string(256, 'x'), ENAMETOOLONG);
   is(std::string(255, 'x'), ENAMETOOLONG, "with the ending of the temporary file: ");
-  CHECK(opened(folder / "pipe") == (folder / "pipe") + ": cannot be written: it is no regular file");
-  CHECK(opened("/dev/null") == "/dev/null: cannot be written: it is no regular file");
+  CHECK(opened(folder / "pipe") == (folder / "pipe") + ": cannot be written: it is not a regular file");
+  CHECK(opened("/dev/null") == "/dev/null: cannot be written: it is not a regular file");
   CHECK(folder.names() == names);
 }
 

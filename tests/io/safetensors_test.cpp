@@ -117,7 +117,7 @@ ds::detail::safetensors_header read(std::string const& file) {
 /// What is wrong with a file, without its name; empty if nothing is. Another exception than data_error fails the test.
 std::string problem(std::string const& file) {
   std::string const said = test::message<ds::data_error>([&] { read(file); });
-  if (said.empty() || said.starts_with("F is no safetensors file")) return said;
+  if (said.empty() || said.starts_with("F is not a safetensors file")) return said;
   REQUIRE(said.starts_with("F: "));
   return said.substr(3);
 }
@@ -321,7 +321,7 @@ TEST_CASE("what a writer cannot write is refused before there is a file") {
   CHECK(name("a\0b"s) == names + "one with a control character");
   CHECK(name("\x7f") == names + "one with a control character");
   CHECK(name(std::string(4097, 'x')) == names + "4097 bytes long");
-  CHECK(name("__metadata__") == names + "'__metadata__', which is no tensor");
+  CHECK(name("__metadata__") == names + "'__metadata__', which is not a tensor");
   CHECK(name("\xff") == "the name of a tensor must be UTF-8, is '?'");
   CHECK(refused({{"a", ds::dtype::u8, {}}, {"b", ds::dtype::u8, {}}, {"a", ds::dtype::u8, {}}}) ==
         "tensor 'a' comes twice");
@@ -507,9 +507,9 @@ TEST_CASE("entries have what they must have, and nothing else") {
   CHECK(placed("[0]") == "tensor 'W': the number of data_offsets is 1, must be 2");
   CHECK(placed("[0,4,4]") == "tensor 'W': the number of data_offsets is above 2, must be 2");
   CHECK(placed("4") == "tensor 'W': data_offsets is the number 4, must be an array of integers");
-  CHECK(placed("[4,0]") == "tensor 'W': the begin of the data is 4, must be at most 0, their end");
+  CHECK(placed("[4,0]") == "tensor 'W': the beginning of the data is 4, must be at most 0, their end");
   CHECK(placed("[0,5]") == "tensor 'W': the number of bytes is 5, must be 4 for F32 of shape [1]");
-  CHECK(placed("[1,5]") == "tensor 'W': the begin of the data is 1, must be 0, as of the first tensor");
+  CHECK(placed("[1,5]") == "tensor 'W': the beginning of the data is 1, must be 0, as of the first tensor");
 }
 
 TEST_CASE("tensors of types that are not known are listed with what the file says, and placed like all") {
@@ -527,8 +527,10 @@ TEST_CASE("tensors of types that are not known are listed with what the file say
     CHECK(std::ranges::equal(file.bytes(q), bytes_in("56789")));
     CHECK(std::ranges::equal(file.bytes(*file.find("z")), bytes_in("X")));
     file.check();
-    CHECK(problem_of_header(entries("[2]", "5"), 10).starts_with("tensor 'q': the begin of the data is 5, must be 4"));
-    CHECK(problem_of_header(entries("[2]", "10"), 10).starts_with("tensor 'q': the begin of the data is 10, must be"));
+    CHECK(problem_of_header(entries("[2]", "5"), 10)
+              .starts_with("tensor 'q': the beginning of the data is 5, must be 4"));
+    CHECK(problem_of_header(entries("[2]", "10"), 10)
+              .starts_with("tensor 'q': the beginning of the data is 10, must be"));
     CHECK(problem_of_header(entries("[4294967296,4294967296]", "4"), 10).ends_with("less than 2^63 bytes"));
     CHECK(test::message<std::invalid_argument>([&] { ds::safetensors_writer(folder / "y", {q}); }) ==
           "safetensors_writer: tensor 'q' must have one of the types " + allowed_types + ", has '" + type + "'");
@@ -540,7 +542,7 @@ TEST_CASE("a file that is something else is called what it is") {
   temporary_folder const folder;
   auto const kind = [&](std::string const& file) {
     std::string const path = folder.write("model.safetensors", file),
-                      begin = path + " is no safetensors file: it begins as ";
+                      begin = path + " is not a safetensors file: it begins as ";
     std::string const said = test::message<ds::data_error>([&] { ds::safetensors_file{path}; });
     INFO(said);
     REQUIRE(said.starts_with(begin));
@@ -568,7 +570,7 @@ TEST_CASE("a file that is something else is called what it is") {
   CHECK(kind("root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1\n") == "a text: 'root:x:0:0:root:/root:/bin/bash'");
   CHECK(kind("Entry not found") == "a text: 'Entry not found'");
   CHECK(test::message<ds::data_error>([&] { ds::safetensors_file{"/etc/passwd"}; })
-            .starts_with("/etc/passwd is no safetensors file: it begins as a text: '"));
+            .starts_with("/etc/passwd is not a safetensors file: it begins as a text: '"));
   CHECK(problem(std::string(64, '\0')) == "offset 0: the length of the header is 0, must be from 2 to 100000000");
 }
 
@@ -609,11 +611,11 @@ TEST_CASE("the tensors fill the data without overlap and without a hole") {
   CHECK(two("0,4", "4,4", 4) == "");
   CHECK(two("0,0", "0,4", 4) == "");
   CHECK(two("0,4", "0,0", 4) == "");
-  CHECK(two("0,4", "3,8", 8) == "tensor 'b': the begin of the data is 3, must be 4, the end of tensor 'a'");
-  CHECK(two("0,4", "0,4", 4) == "tensor 'b': the begin of the data is 0, must be 4, the end of tensor 'a'");
-  CHECK(two("5,8", "0,4", 8) == "tensor 'a': the begin of the data is 5, must be 4, the end of tensor 'b'");
-  CHECK(two("0,4", "2,2", 4) == "tensor 'b': the begin of the data is 2, must be 4, the end of tensor 'a'");
-  CHECK(two("0,4", "5,5", 4) == "tensor 'b': the begin of the data is 5, must be 4, the end of tensor 'a'");
+  CHECK(two("0,4", "3,8", 8) == "tensor 'b': the beginning of the data is 3, must be 4, the end of tensor 'a'");
+  CHECK(two("0,4", "0,4", 4) == "tensor 'b': the beginning of the data is 0, must be 4, the end of tensor 'a'");
+  CHECK(two("5,8", "0,4", 8) == "tensor 'a': the beginning of the data is 5, must be 4, the end of tensor 'b'");
+  CHECK(two("0,4", "2,2", 4) == "tensor 'b': the beginning of the data is 2, must be 4, the end of tensor 'a'");
+  CHECK(two("0,4", "5,5", 4) == "tensor 'b': the beginning of the data is 5, must be 4, the end of tensor 'a'");
   CHECK(two("0,4", "4,8", 9).ends_with(": the number of bytes from here is 9, must be 8, the bytes of all tensors"));
   CHECK(two("0,4", "4,8", 7).ends_with(": the number of bytes from here is 7, must be 8, the bytes of all tensors"));
   CHECK(problem_of_header("{}", 1) ==
@@ -952,7 +954,7 @@ TEST_CASE("what is no file is refused when it is opened") {
   };
   CHECK(said(folder / "missing").starts_with((folder / "missing") + ": cannot be opened: "));
   CHECK(said(folder.path).starts_with(folder.path + ": cannot be opened: "));
-  CHECK(said("/dev/null") == "/dev/null: cannot be mapped: it is no regular file");
+  CHECK(said("/dev/null") == "/dev/null: cannot be mapped: it is not a regular file");
   CHECK(said(folder.write("empty", "")) ==
         (folder / "empty") + ": offset 0: the number of bytes from here is 0, must be at least 8");
 }

@@ -69,13 +69,13 @@ with tempfile.TemporaryDirectory() as name:
           f"batches of 256 and 512: {done}")
     with open(folder / "new/a.csv", newline="", encoding="utf-8") as text:
         rows = list(csv.reader(text))
-    check(rows[0] == ["panel", "curve", "x", "y"] and {row[2] for row in rows[1:]} == {"8", "9"} and
+    check(rows[0] == ["panel", "curve", "x", "y"] and {row[2] for row in rows[1:]} == {"256", "512"} and
           {row[1] for row in rows[1:]} == {curve + of for curve in ("same rate", "square root", "linear")
                                            for of in ("", ", lowest", ", highest")} and
           all(float(row[3]) > 0 for row in rows[1:]), f"the figures are written: {rows}")
     svg = (folder / "a.svg").read_text(encoding="utf-8")
     lines = re.findall(r'<path d="M[\d.]+ [\d.]+L', svg)
-    check(len(lines) == 6 and "nan" not in svg and "images seen until then" in svg and "log2 of the batch" in svg,
+    check(len(lines) == 6 and "nan" not in svg and "images seen until then" in svg and ">batch<" in svg,
           f"two panels with three curves are drawn: {len(lines)}")
     points = {(row[0], row[1], row[2]): float(row[3]) for row in rows[1:]}
     check(all(points[p, c + ", lowest", x] <= y <= points[p, c + ", highest", x]

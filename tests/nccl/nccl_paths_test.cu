@@ -158,7 +158,10 @@ TEST_CASE("an ordered sum of shards is made where it is read first: one launch a
     return c;
   };
   auto const traffic = [](int pass, int update) {
-    return "traffic: " + std::to_string(pass) + " + " + std::to_string(update) + " bytes for each parameter\n";
+    std::string const bytes = " bytes per parameter";
+    return "traffic: " +
+           (pass == 0 ? std::to_string(update) + bytes + "\n"
+                      : std::to_string(pass) + bytes + " before the update, " + std::to_string(update) + " in it\n");
   };
   ds::sharded const native{comm};
   ds::sharded const ordered{comm, ds::ordered_sum{}};

@@ -184,7 +184,7 @@ TEST_CASE("state_in: lists that do not fit are refused before anything is writte
     list.add(name, at);
     return message([&] { make(of, ds::state_in{&list}); });
   };
-  CHECK(with("w.slow", memory.m.data()) == "state_in: 'w.slow' is no piece of this optimizer");
+  CHECK(with("w.slow", memory.m.data()) == "state_in: 'w.slow' is not a piece of this optimizer");
   CHECK(with("w.master", memory.m.data()) == "state_in: 'w.master' is in the list twice");
   auto const alone = [&](std::string const& name, auto const&... at) {
     ds::state_memory list;

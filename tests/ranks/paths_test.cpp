@@ -391,8 +391,8 @@ TEST_CASE("memory and explain list what ranks need to meet, beforehand, too") {
     ds::optimizer opt{list, ds::sgd{}, ds::zero_grad{}, ds::sharded{comm, ds::wire<half>{}}};
     std::string const text = opt.explain();
     CHECK(has(text, "rank " + std::to_string(comm.rank()) + " of 4: updates "));
-    CHECK(has(text, "sharded; gradients go over the wire in half, added as the communicator does it"));
-    CHECK(has(text, "traffic to the wire: 6 bytes for each parameter of the rank"));
+    CHECK(has(text, " parameters, sharded\n  gradients are sent in half and added by the communicator\n"));
+    CHECK(has(text, "\n  traffic to send them: 6 bytes per parameter of this rank\n"));
     CHECK(has(text, "gradients are set to zero"));
   });
 }

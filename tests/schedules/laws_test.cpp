@@ -33,13 +33,14 @@ real const pi = std::acos(real(-1));
 
 /// A schedule that starts at `first` and is exactly `end` from step `steps` on.
 template <class S> void check_ends(S const& s, double first, double end, std::int64_t steps) {
-  s.check();
+  ds::detail::check_schedule(s);
   CHECK(s(0) == first);
   for (std::int64_t t : {steps, steps + 1, steps + 7, std::int64_t{1} << 40, last_step}) {
     CAPTURE(t);
     CHECK(s(t) == end);
   }
   CHECK(s(steps - 1) != end);
+  CHECK(s.length() == steps);
 }
 
 /// No step of the first `steps` moves by more than `most`, and none goes up.
@@ -67,6 +68,9 @@ struct returns_float {
 };
 struct takes_nothing {
   double operator()() const { return 0; }
+};
+struct no_length {
+  double operator()(std::int64_t) const { return 0; }
 };
 struct not_trivial {
   std::string text;
@@ -121,6 +125,29 @@ TEST_CASE("schedules with an end: the first value and the last one exactly, and 
   check_ends(ds::swa_rate<ds::constant>{{0.3}, 4, 0.05, 6}, 0.3, 0.05, 10);
   check_ends(ds::table<4>{{1, 2, 3, 5}}, 1, 5, 3);
   check_ends(ds::delayed{4, ds::linear{1, 0, 5}}, 1, 0, 9);
+}
+
+TEST_CASE("the length of a schedule made of others, and schedules without an end") {
+  ds::linear const fall{1, 0, 5};
+  ds::exponential const tail{.initial = 1, .factor = 0.5};
+  check_ends(ds::warmup<ds::linear>{.steps = 4, .then = fall}, 0.25, 0, 9);
+  check_ends(ds::scaled{2, fall}, 2, 0, 5);
+  check_ends(ds::clamped{0, 2, fall}, 1, 0, 5);
+  check_ends(ds::join{{3, 4}, fall, ds::constant{2}, fall}, 1, 0, 9);
+  check_ends(ds::chained{ds::linear{1, 0, 5}, ds::linear{1, 2, 3}}, 1, 0, 5);
+  check_ends(ds::table_schedule<>{{0, 1}, {6, 3}}, 1, 3, 6);
+  check_ends(ds::any_of<ds::exponential, ds::linear>{fall}, 1, 0, 5);
+  CHECK(ds::per_epoch{fall, 10}.length() == 50);
+  CHECK(ds::gradual_warmup<ds::linear>{2, 3, fall}.length() == 5);
+  CHECK(ds::gradual_warmup<ds::linear>{2, 8, fall}.length() == 8);
+  CHECK(ds::per_epoch{ds::linear{1, 0, last_step}, 10}.length() == ds::endless);
+  CHECK(ds::delayed{last_step, ds::linear{1, 0, last_step}}.length() == ds::endless);
+  CHECK(ds::any_of<ds::exponential, ds::linear>{tail}.length() == ds::endless);
+  CHECK(ds::join{{3}, fall, tail}.length() == ds::endless);
+  CHECK(ds::join{{3}, tail, fall}.length() == 8);
+  CHECK(ds::chained{fall, tail}.length() == ds::endless);
+  CHECK(ds::cosine{.peak = 1, .steps = 5, .after = ds::cosine::swing}.length() == ds::endless);
+  CHECK(!ds::has_length<ds::warmup<no_length>>);
 }
 
 TEST_CASE("decays go down all the way, without a jump at a joint") {

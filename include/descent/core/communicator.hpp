@@ -42,7 +42,7 @@ concept communicator = requires(C& c, float const* from, float* to, std::byte* b
   { C::on_device } -> std::convertible_to<bool>;
   { c.abort(std::string()) } noexcept;
 } && (C::on_device || requires(C& c, float const* from, float* to, std::byte* bytes, std::int64_t n, int root) {
-                         c.all_reduce(to, n);                // to <- the sum over ranks
+                         c.all_reduce(to, n);  // to <- the sum over ranks
                          c.reduce_scatter(from, to, n);  // to <- the sum over ranks of their part `rank` of size * n
                          c.all_gather(from, to, n);  // part r of to <- from of rank r; from may be part `rank` of to
                          c.all_to_all(from, to, n);  // part r of to <- part `rank` of from of rank r

@@ -79,9 +79,10 @@ template <class Rule> struct field_range {
   }
   /// The field's name, which is found by its place in a rule.
   [[gnu::cold]] std::string name(Rule r) const {
-    static_assert(detail::has_names_of_fields<Rule>,
-                  "ranges: the names of the fields cannot be read, because this is no aggregate of at most 32 fields; "
-                  "list them: template <class F> void each_field(F const& f) { f(\"width\", width); }");
+    static_assert(
+        detail::has_names_of_fields<Rule>,
+        "ranges: the names of the fields cannot be read, because this is not an aggregate of at most 32 fields; "
+        "list them: template <class F> void each_field(F const& f) { f(\"width\", width); }");
     if constexpr (detail::lists_fields<Rule>) {
       std::string found = "a field that each_field() leaves out";
       r.each_field([&](std::string_view called, auto& field) {

@@ -22,7 +22,22 @@ concept schedule = std::is_trivially_copyable_v<S> && requires(S const s, std::i
   { s(step) } -> std::same_as<double>;
 };
 
+/// Length, optional: from step `length()` on the value stays the same; `endless` if it never does. explain() shows the
+/// first, the largest and the last value of a schedule that ends. If the optimizer is on a device, it shows only values
+/// of schedules that have a length, and calls these on the host.
+inline constexpr std::int64_t endless = std::numeric_limits<std::int64_t>::max();
+template <class S>
+concept has_length = requires(S const s) {
+  { s.length() } -> std::same_as<std::int64_t>;
+};
+
 namespace detail {
+
+/// A length after so many steps.
+constexpr std::int64_t later(std::int64_t steps, std::int64_t length) {
+  return length > endless - steps ? endless : steps + length;
+}
+constexpr std::int64_t longer(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
 
 template <class S> void check_schedule([[maybe_unused]] S const& s) {
   if constexpr (requires { s.check(); }) s.check();

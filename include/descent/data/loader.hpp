@@ -99,7 +99,7 @@ template <source S, record_order O = sequential, class Backend = host<>> class l
   template <class... More>
   explicit loader(S from, batches cut = {}, O order = {}, workers const& w = {}, More&&... more) {
     static_assert((detail::is_setting<std::remove_cvref_t<More>> && ...),
-                  "loader: behind the workers may come a rank_slice or a communicator, and a backend");
+                  "loader: after the workers it takes a rank_slice or a communicator, and a backend");
     static_assert(detail::says_ranks_once<More...>,
                   "loader: one communicator or rank_slice: that of the ranks that share the batches");
     Backend const backend = detail::backend_of<Backend>(more...);

@@ -78,7 +78,7 @@ struct loader_report {
   std::string bottleneck() const {
     if (batches == 0 || !(seconds > 0)) return "no batch has been delivered";
     auto const percent = [this](double part) { return std::to_string(int(100 * part / seconds + 0.5)) + " %"; };
-    std::string const waits = percent(waited) + " of the time went by waiting for batches";
+    std::string const waits = percent(waited) + " of the time was spent waiting for batches";
     if (copied > 0.8 * seconds)
       return "the copies to the device are the bottleneck: they take " + percent(copied) + " of the time";
     if (waited < 0.05 * seconds) return "the step is the bottleneck: " + waits;

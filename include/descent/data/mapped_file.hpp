@@ -63,7 +63,7 @@ class mapped_file {
     struct stat about;
     if (!file || ::fstat(file.get(), &about) != 0) fail("opened", errno);
     if (S_ISDIR(about.st_mode)) fail("opened", EISDIR);
-    if (!S_ISREG(about.st_mode)) throw std::runtime_error(path_ + ": cannot be mapped: it is no regular file");
+    if (!S_ISREG(about.st_mode)) throw std::runtime_error(path_ + ": cannot be mapped: it is not a regular file");
     if (about.st_size == 0) return;  // mmap refuses this length
     void* const data = ::mmap(nullptr, std::size_t(about.st_size), PROT_READ, MAP_PRIVATE, file.get(), 0);
     if (data == MAP_FAILED) fail("mapped", errno);

@@ -68,7 +68,7 @@ class npy_header {
       }
     }
     require_at(seen == 7, path_, begin_, "the header", "incomplete", "one with 'descr', 'fortran_order' and 'shape'");
-    require_at(next() == 0, path_, here(), "the text behind the header", "'" + rest() + "'", "spaces");
+    require_at(next() == 0, path_, here(), "the text after the header", "'" + rest() + "'", "spaces");
   }
   std::string string() {
     char const quote = next();

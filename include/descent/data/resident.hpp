@@ -58,7 +58,7 @@ template <source S, resident_order O, class Backend = host<>> class resident {
       : cut_(cut), order_(order), fields_(from.fields()), count_(from.size()),
         memory_(detail::backend_of<Backend>(more...)), all_(fields_, count_), one_(fields_, (check(), cut.size)) {
     static_assert((detail::is_setting<std::remove_cvref_t<More>> && ...),
-                  "resident: behind the order may come a rank_slice, a communicator and a backend");
+                  "resident: after the order it takes a rank_slice or a communicator, and a backend");
     fields_.each([](auto i, auto const&) {
       static_assert(!fields_type::template type<i>::is_ragged,
                     "resident: a record of a ragged field has no fixed size");

@@ -196,7 +196,7 @@ class checkpoints {
     for (; !all.empty() && all.back().step > step; all.pop_back())
       if (!examine_headers(all.back()))
         throw std::invalid_argument("checkpoints: " + all.back().path + " is newer than step " + std::to_string(step) +
-                                    ", which is to be saved: a run that goes on from an earlier checkpoint first calls "
+                                    ", which is to be saved: a run that resumes from an earlier checkpoint first calls "
                                     "remove_after(its step), or saves to another folder");
   }
   std::vector<checkpoint_file> by_metric(std::vector<checkpoint_file> all) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/cuda.cuh>
+#include <descent/engine/step/ranges.hpp>
 #include <descent/matrices/detail/matrix_batch.cuh>
 #include <descent/ranks/detail/divergence.hpp>
 #include <descent/matrices/matrices.hpp>
@@ -157,6 +158,7 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
   template <class Groups, class Then>
   void step(device_view<Plan> const& v, control_view<Plan> const& w, Groups const& groups, step_call const& call,
             bool capturing, Then const& then) {
+    [[maybe_unused]] auto const range = begin_range<Plan>("matrices");
     captured_ = captured_ || capturing;
     if constexpr (Plan::parallel || Plan::splits) ++common.updates;  // ranks come here in calls that update only
     else common.count(w.policies, call);

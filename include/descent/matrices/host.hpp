@@ -17,7 +17,8 @@
 #include <string>
 #include <vector>
 
-/// The policy matrices on the host, with products by the BLAS that the program links (any with the CBLAS interface).
+/// The policy matrices on the host, with products by the BLAS that the program links: any with the CBLAS interface,
+/// such as OpenBLAS (`-lopenblas`). Without one, the linker does not find cblas_sgemm.
 namespace descent::detail {
 
 template <class Plan, class System> requires(Plan::has_matrices) class host_matrices<Plan, System> {
@@ -99,6 +100,7 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
 
   /// Each thread takes the most expensive matrix that is left, or all threads together take one after the other.
   template <class Engine, class Groups> void step(Engine& e, Groups const& groups) {
+    [[maybe_unused]] auto const range = begin_range<Plan>("matrices");
     find_parts();
     one_blas_thread const alone;
     std::atomic<std::size_t> next = 0;

@@ -79,7 +79,8 @@ template <class Real, class Terms> struct whiten {
 
 /// KL-Shampoo and, with `adam`, KL-SOAP (Lin et al. 2025, arXiv:2509.03378), as the authors' code KL-Methods has them:
 /// L and R estimate the covariance of g as the Kronecker product closest to it in the Kullback-Leibler divergence,
-/// with means over the updates (there claim 2, for means). For matrices: `matrices{kl_shampoo{...}}`. For r x c
+/// with means over the updates (there claim 2, for means). For matrices: `matrices{kl_shampoo{...}}`. Link a BLAS with
+/// the CBLAS interface on the host, such as OpenBLAS (`-lopenblas`), and cuBLAS (`-lcublas`) on CUDA. For r x c
 /// matrices, with a basis Q and eigenvalues d of each side:
 ///
 ///     m    <- b1 m + (1 - b1) g

@@ -21,7 +21,7 @@ template <class Rule> struct layerwise {
   static_assert(detail::inner_rule<Rule>,
                 "layerwise<Rule>: Rule is an update rule with a field lr that has no sums and takes no normals");
   static_assert(!has_step_of_p<Rule>,
-                "layerwise<Rule>: the step of Rule is made of the parameter itself, so it has no direction at p = 0");
+                "layerwise<Rule>: the step of Rule depends on the parameter itself, so it has no direction at p = 0");
 
   /// The inner rule; learning rate lr, weight_decay (wd) and the trust coefficient trust at least 0; 0 <= min_ratio <=
   /// max_ratio, the limits of r.

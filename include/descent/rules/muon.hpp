@@ -78,6 +78,7 @@ struct newton_schulz {
 
 /// Muon: orthogonalized momentum (Jordan et al. 2024). For matrices: `matrices{muon{...}}`. The defaults are those of
 /// torch.optim.Muon, but the products are in the type of the arithmetic instead of bfloat16.
+/// Link a BLAS with the CBLAS interface on the host, such as OpenBLAS (`-lopenblas`), and cuBLAS (`-lcublas`) on CUDA.
 ///
 ///     m <- mu m + (1 - mu) g
 ///     d <- mu m + (1 - mu) g  with nesterov, else m

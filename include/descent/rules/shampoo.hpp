@@ -84,6 +84,7 @@ template <class Real> struct graft {
 }  // namespace detail
 
 /// Shampoo (Gupta, Koren & Singer 2018, algorithm 1). For matrices: `matrices{shampoo{...}}`.
+/// Link a BLAS with the CBLAS interface on the host, such as OpenBLAS (`-lopenblas`), and cuBLAS (`-lcublas`) on CUDA.
 ///
 ///     L <- b2 L + (1 - b2) g g',  R <- b2 R + (1 - b2) g' g;   b2 = 1: sums, without the factor 1 - b2
 ///     u <- (L + eps I)^(-1/4) g (R + eps I)^(-1/4)

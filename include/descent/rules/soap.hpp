@@ -13,6 +13,7 @@ namespace descent {
 
 /// SOAP (Vyas et al. 2024, algorithm 3): Adam in the eigenbases of Shampoo's L and R. For matrices:
 /// `matrices{soap{...}}`. The defaults are those of the authors' code and pytorch_optimizer's SOAP.
+/// Link a BLAS with the CBLAS interface on the host, such as OpenBLAS (`-lopenblas`), and cuBLAS (`-lcublas`) on CUDA.
 ///
 ///     m <- b1 m + (1 - b1) g
 ///     v <- b2 v + (1 - b2) (Q_L' g Q_R)^2

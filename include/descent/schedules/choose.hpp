@@ -64,6 +64,10 @@ template <schedule... S> class any_of {
   DESCENT_HD double operator()(std::int64_t step) const {
     return one_.visit(index_, detail::call_schedule<any_of>{step});
   }
+  /// See has_length.
+  std::int64_t length() const requires(has_length<S> && ...) {
+    return one_.visit(index_, [](auto const& s) { return s.length(); });
+  }
 
   void check() const {
     one_.visit(index_, [](auto const& s) {

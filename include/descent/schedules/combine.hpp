@@ -17,6 +17,7 @@ template <class S> struct scaled {
   S inner{};
 
   DESCENT_HD double operator()(std::int64_t t) const { return factor * inner(t); }
+  std::int64_t length() const requires has_length<S> { return inner.length(); }  ///< see has_length
 
   void check() const {
     detail::require_finite("scaled", "factor", factor);
@@ -35,6 +36,7 @@ template <class S> struct clamped {
     double const value = inner(t);
     return value < low ? low : value > high ? high : value;
   }
+  std::int64_t length() const requires has_length<S> { return inner.length(); }  ///< see has_length
 
   void check() const {
     detail::require_finite("clamped", "low", low);
@@ -51,6 +53,8 @@ template <class S> struct delayed {
   S inner{};
 
   DESCENT_HD double operator()(std::int64_t t) const { return inner(t < steps ? 0 : t - steps); }
+  /// See has_length.
+  std::int64_t length() const requires has_length<S> { return detail::later(steps, inner.length()); }
 
   void check() const {
     detail::require_steps("delayed", "steps", steps, 0);
@@ -67,6 +71,11 @@ template <class S> struct per_epoch {
   std::int64_t steps_per_epoch = 1;
 
   DESCENT_HD double operator()(std::int64_t t) const { return inner(t / steps_per_epoch); }
+  /// See has_length.
+  std::int64_t length() const requires has_length<S> {
+    std::int64_t const epochs = inner.length();
+    return epochs > endless / steps_per_epoch ? endless : epochs * steps_per_epoch;
+  }
 
   void check() const {
     detail::check_schedule(inner);
@@ -115,6 +124,14 @@ template <class First, class... Rest> struct schedule_list<First, Rest...> {
     if constexpr (sizeof...(Rest) > 0) return first(t) * rest.product(t);
     else return first(t);
   }
+  std::int64_t last_length() const {
+    if constexpr (sizeof...(Rest) > 0) return rest.last_length();
+    else return first.length();
+  }
+  std::int64_t longest() const {
+    if constexpr (sizeof...(Rest) > 0) return longer(first.length(), rest.longest());
+    else return first.length();
+  }
   void check() const {
     check_schedule(first);
     if constexpr (sizeof...(Rest) > 0) rest.check();
@@ -142,6 +159,10 @@ template <class... S> struct join {
   }
 
   DESCENT_HD double operator()(std::int64_t t) const { return pieces.piece(t, 0, at); }
+  /// See has_length.
+  std::int64_t length() const requires(has_length<S> && ...) {
+    return detail::later(at[sizeof...(S) - 2], pieces.last_length());
+  }
 
   void check() const {
     detail::require_order("join", "at", at, true);
@@ -161,6 +182,7 @@ template <class... S> struct chained {
   DESCENT_HD constexpr chained(S... schedules) : factors(schedules...) {}
 
   DESCENT_HD double operator()(std::int64_t t) const { return factors.product(t); }
+  std::int64_t length() const requires(has_length<S> && ...) { return factors.longest(); }  ///< see has_length
 
   void check() const { factors.check(); }
   /// See core/fields.hpp.

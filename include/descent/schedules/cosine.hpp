@@ -44,7 +44,7 @@ DESCENT_HD inline double between(double from, double to, double x, anneal shape)
 ///     s(t) = floor + (peak - floor) ((1 + cos(pi t / steps)) / 2)^exponent
 struct cosine {
   /// What follows at step `steps`.
-  enum end { hold, swing };
+  enum end : int { hold, swing };
 
   /// Finite values, of which peak must be given; at least 1 step; exponent above 0.
   double peak = detail::not_given, floor = 0;
@@ -59,6 +59,7 @@ struct cosine {
     if (exponent != 1) return floor + (peak - floor) * detail::power_of(detail::cosine_fall(x), exponent);
     return detail::between(peak, floor, x, anneal::cosine);
   }
+  std::int64_t length() const { return after == hold ? steps : endless; }  ///< see has_length
 
   void check() const {
     detail::require_given("cosine", "peak", peak);
@@ -89,6 +90,7 @@ struct cosine_restarts {
     double const top = decay == 1 ? peak : floor + precise_power(decay, cycle) * (peak - floor);
     return detail::between(top, floor, double(t) / double(length), anneal::cosine);
   }
+  std::int64_t length() const { return endless; }  ///< see has_length
 
   void check() const {
     detail::require_given("cosine_restarts", "peak", peak);

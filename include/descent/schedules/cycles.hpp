@@ -50,6 +50,7 @@ struct one_cycle {
     double const to = p.phase == 0 ? peak : p.phase == 1 && three_phases ? start : end;
     return detail::between(p.phase == 1 ? peak : start, to, p.x, shape);
   }
+  std::int64_t length() const { return steps - 1; }  ///< see has_length
 
   void check() const {
     detail::require_given("one_cycle", "peak", peak);
@@ -74,6 +75,7 @@ struct one_cycle_momentum {
     if (p.phase == 2) return high;
     return detail::between(p.phase == 0 ? high : low, p.phase == 0 ? low : high, p.x, shape);
   }
+  std::int64_t length() const { return steps - 1; }  ///< see has_length
 
   void check() const {
     detail::require_fraction("one_cycle_momentum", "low", low);
@@ -122,6 +124,7 @@ struct cyclic {
   DESCENT_HD double operator()(std::int64_t t) const {
     return base + (peak - base) * detail::cycle_height(t, up, down, mode, gamma);
   }
+  std::int64_t length() const { return endless; }  ///< see has_length
 
   void check() const {
     detail::require_finite("cyclic", "base", base);
@@ -142,6 +145,7 @@ struct cyclic_momentum {
   DESCENT_HD double operator()(std::int64_t t) const {
     return high - (high - low) * detail::cycle_height(t, up, down, mode, gamma);
   }
+  std::int64_t length() const { return endless; }  ///< see has_length
 
   void check() const {
     detail::require_fraction("cyclic_momentum", "low", low);
@@ -184,6 +188,7 @@ struct cyclical_decay {
     }
     return initial * detail::cosine_wave(double((u < last ? u : last) - first) / period);
   }
+  std::int64_t length() const { return endless; }  ///< see has_length
 
   void check() const {
     detail::require_given("cyclical_decay", "initial", initial);

@@ -13,6 +13,7 @@ struct constant {
   double value = 0;
 
   DESCENT_HD double operator()(std::int64_t) const { return value; }
+  std::int64_t length() const { return 0; }  ///< see has_length
 
   void check() const { detail::require_finite("constant", "value", value); }
 };
@@ -28,6 +29,7 @@ struct linear {
   DESCENT_HD double operator()(std::int64_t t) const {
     return t < steps ? from + (to - from) * (double(t) / double(steps)) : to;
   }
+  std::int64_t length() const { return steps; }  ///< see has_length
 
   void check() const {
     detail::require_finite("linear", "from", from);
@@ -49,6 +51,7 @@ struct polynomial {
     if (t < 0) t = 0;
     return t < steps ? to + (from - to) * detail::power_of(double(steps - t) / double(steps), power) : to;
   }
+  std::int64_t length() const { return steps; }  ///< see has_length
 
   void check() const {
     detail::require_finite("polynomial", "from", from);
@@ -68,6 +71,7 @@ struct step {
   std::int64_t every = 1;
 
   DESCENT_HD double operator()(std::int64_t t) const { return detail::decayed(initial, factor, t / every); }
+  std::int64_t length() const { return endless; }  ///< see has_length
 
   void check() const {
     detail::require_given("step", "initial", initial);
@@ -92,6 +96,7 @@ template <std::size_t N> struct multi_step {
     for (std::size_t i = 0; i < N; ++i) passed += at[i] <= t;
     return detail::decayed(initial, factor, passed);
   }
+  std::int64_t length() const { return at[N - 1]; }  ///< see has_length
 
   void check() const {
     detail::require_given("multi_step", "initial", initial);
@@ -114,6 +119,7 @@ struct interval_decay {
     if (t > end) t = end;
     return t < begin ? initial : detail::decayed(initial, factor, 1 + (t - begin) / every);
   }
+  std::int64_t length() const { return begin + (end - begin) / every * every; }  ///< see has_length
 
   void check() const {
     detail::require_given("interval_decay", "initial", initial);
@@ -145,6 +151,7 @@ struct exponential {
     if (is_nan(limit)) return value;
     return (factor < 1 ? value < limit : value > limit) ? limit : value;
   }
+  std::int64_t length() const { return endless; }  ///< see has_length
 
   void check() const {
     detail::require_given("exponential", "initial", initial);
@@ -169,6 +176,7 @@ struct inverse_time {
     double const x = staircase ? double(t / steps) : double(t) / double(steps);
     return initial / (1 + rate * x);
   }
+  std::int64_t length() const { return endless; }  ///< see has_length
 
   void check() const {
     detail::require_given("inverse_time", "initial", initial);
@@ -190,6 +198,7 @@ struct inverse_sqrt {
   DESCENT_HD double operator()(std::int64_t t) const {
     return peak * sqrt(double(steps) / (double(t) + double(steps)));
   }
+  std::int64_t length() const { return endless; }  ///< see has_length
 
   void check() const {
     detail::require_given("inverse_sqrt", "peak", peak);
@@ -211,6 +220,7 @@ struct noam {
     double const n = double(t) + 1, W = double(warmup);
     return scale / sqrt(d_model) * (n < W ? n / (W * sqrt(W)) : 1 / sqrt(n));
   }
+  std::int64_t length() const { return endless; }  ///< see has_length
 
   void check() const {
     detail::require_finite("noam", "scale", scale);

@@ -37,8 +37,8 @@ static_assert(std::is_trivially_copyable_v<plateau_state>);
 /// and the next `cooldown` metrics do not count as bad. With `every` > 1, the mean of `every` metrics counts as one.
 struct plateau {
   /// What counts as better, and after how many bad metrics the value is reduced.
-  enum order { smaller_is_better, larger_is_better };
-  enum moment { above_patience, at_patience };
+  enum order : int { smaller_is_better, larger_is_better };
+  enum moment : int { above_patience, at_patience };
 
   double initial = 1;                                   ///< a learning rate, or 1 for a factor of it
   double factor = 0.1;                                  ///< in (0, 1)

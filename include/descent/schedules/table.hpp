@@ -24,6 +24,7 @@ template <std::size_t N> struct table {
   DESCENT_HD double operator()(std::int64_t t) const {
     return values[t < 0 ? 0 : t < std::int64_t(N) ? t : std::int64_t(N) - 1];
   }
+  std::int64_t length() const { return std::int64_t(N) - 1; }  ///< see has_length
 
   void check() const { detail::require_all_finite("table", "values", values); }
 };
@@ -50,6 +51,7 @@ template <std::size_t N> struct piecewise_constant {
     for (std::size_t i = 0; i < N; ++i) passed += at[i] <= t;
     return values[passed];
   }
+  std::int64_t length() const { return at[N - 1]; }  ///< see has_length
 
   void check() const {
     detail::require_order("piecewise_constant", "at", at, true);
@@ -74,6 +76,7 @@ template <std::size_t N> struct piecewise_interpolated {
     std::int64_t const from = passed == 0 ? 0 : at[passed - 1];
     return detail::between(values[passed], values[passed + 1], double(t - from) / double(at[passed] - from), shape);
   }
+  std::int64_t length() const { return at[N - 1]; }  ///< see has_length
 
   void check() const {
     detail::require_order("piecewise_interpolated", "at", at, true);
@@ -125,6 +128,7 @@ template <int N = 16> class table_schedule {
     if (t <= step_[i] || i + 1 == count_ || between_ == between_knots::constant) return value_[i];
     return value_[i] + (value_[i + 1] - value_[i]) * (double(t - step_[i]) / double(step_[i + 1] - step_[i]));
   }
+  std::int64_t length() const { return step_[count_ - 1]; }  ///< see has_length
   /// See core/fields.hpp.
   template <class F> void each_field(F const& f) {
     f("knots", count_), f("between", between_), f("step", step_), f("value", value_);

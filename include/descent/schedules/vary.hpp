@@ -36,6 +36,8 @@ struct no_scheduled_field { static constexpr bool there = false, known = false; 
 
 /// What all policies for fields have in common: the schedule, and the group that follows it, or -1 for all.
 template <class Schedule, way Way> struct follows {
+  static constexpr way how = Way;
+
   Schedule schedule;
   int group = -1;
 

@@ -24,8 +24,8 @@ namespace descent {
 template <class Then> struct warmup {
   static_assert(schedule<Then>, "warmup<S>: S must be a schedule, 'double operator()(std::int64_t step) const'");
   /// The form of r, and whether x is above 0 at step 0.
-  enum form { linear, cosine, exponential, logarithmic };
-  enum offset { past_start, at_start };
+  enum form : int { linear, cosine, exponential, logarithmic };
+  enum offset : int { past_start, at_start };
 
   /// At least 0 steps (not 1 if logarithmic); from at least 0, above 0 if exponential.
   std::int64_t steps = 0;
@@ -45,6 +45,8 @@ template <class Then> struct warmup {
       default: return from + (1 - from) * x;
     }
   }
+  /// See has_length.
+  std::int64_t length() const requires has_length<Then> { return detail::later(steps, then.length()); }
 
   void check() const {
     detail::require_steps("warmup", "steps", steps, 0);
@@ -67,7 +69,7 @@ template <class Then> struct warmup {
 ///     s(t) = floor + (peak - floor) f(x),  x = (t - warmup - stable) / decay
 struct wsd {
   /// The form f of the fall.
-  enum form { linear, cosine, sqrt, exponential };
+  enum form : int { linear, cosine, sqrt, exponential };
 
   /// Finite values, of which peak must be given; warmup and stable at least 0 steps, decay at least 1.
   double peak = detail::not_given, floor = 0;
@@ -89,6 +91,7 @@ struct wsd {
       default: return 1 - descent::sqrt(x);
     }
   }
+  std::int64_t length() const { return detail::later(warmup, detail::later(stable, decay)); }  ///< see has_length
 
   void check() const {
     detail::require_given("wsd", "peak", peak);
@@ -120,6 +123,7 @@ template <class Before> struct swa_rate {
     double const x = t - begin < steps ? double(t - begin) / double(steps) : 1;
     return detail::between(before(begin), rate, x, shape);
   }
+  std::int64_t length() const { return detail::later(begin, steps); }  ///< see has_length
 
   void check() const {
     detail::check_schedule(before);

@@ -64,6 +64,8 @@ template <schedule Then> struct gradual_warmup {
   DESCENT_HD double operator()(std::int64_t t) const {
     return t < steps ? then(0) * (1 / k + (1 - 1 / k) * (double(t) / double(steps))) : then(t);
   }
+  /// See has_length.
+  std::int64_t length() const requires has_length<Then> { return detail::longer(steps, then.length()); }
   void check() const {
     detail::require(k > 0 && is_finite(k), "gradual_warmup", "k", "above 0 and finite", k);
     detail::require_steps("gradual_warmup", "steps", steps, 0);

@@ -103,7 +103,7 @@ class csv_rows {
             int(options.decimal));
     require(
         options.comment != '"' && options.comment != '\n' && options.comment != '\r' && options.comment != separator,
-        "csv_file", "comment", "0, or a character that is no separator, quote, CR or LF", int(options.comment));
+        "csv_file", "comment", "0, or a character other than separator, quote, CR and LF", int(options.comment));
     require(separator != '"' && separator != '\n' && separator != '\r', "csv_file", "separator", "no quote, CR or LF",
             int(separator));
     all_ = {reinterpret_cast<char const*>(file_.bytes().data()), file_.bytes().size()};
@@ -200,7 +200,7 @@ class csv_rows {
     if (close == all_.npos) throw data_error(path(), line(at), "a quoted cell", "without an end", "closed by a quote");
     std::size_t const end = close + 1;
     if (end < all_.size() && all_[end] != options_.separator && !ends_line(end))
-      throw data_error(path(), line(close), "the text behind a quoted cell", quoted(all_.substr(end, 1)),
+      throw data_error(path(), line(close), "the text after a quoted cell", quoted(all_.substr(end, 1)),
                        "a separator or a newline");
     return {all_.substr(at + 1, close - at - 1), doubled, last_of_newline(end)};
   }

@@ -299,7 +299,7 @@ template <class S, class O, class Slots> class loader_core {
     } catch (std::exception const& e) {
       std::throw_with_nested(loader_error(text + e.what(), position_.epoch, position_.batch, f.record, f.worker));
     } catch (...) {
-      std::throw_with_nested(loader_error(text + "an exception that is no std::exception", position_.epoch,
+      std::throw_with_nested(loader_error(text + "an exception other than std::exception", position_.epoch,
                                           position_.batch, f.record, f.worker));
     }
   }

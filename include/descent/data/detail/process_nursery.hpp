@@ -53,7 +53,7 @@ inline void kill_process(pid_t process) {
       slot.say(e.what());
     } catch (std::exception const& e) {
       slot.say(e.what());
-    } catch (...) { slot.say("an exception that is no std::exception"); }
+    } catch (...) { slot.say("an exception other than std::exception"); }
     slot.state.store(turn::done, std::memory_order_release);
     wake(slot.state);
   }

@@ -82,6 +82,7 @@ template <class Plan> class cuda_engine {
   }
 
   void step([[maybe_unused]] plain_vector<entry> const& groups, step_call const& call) {
+    [[maybe_unused]] auto const whole = begin_range<Plan>("step");
     device_scope const scope(storage.device);
     bool const complete = meets(groups, call);
     control_view<Plan> w = controls();
@@ -105,6 +106,7 @@ template <class Plan> class cuda_engine {
     if (!complete) return;
     update_packets<Plan> const update{storage.view, w.reports ? nullptr : w.late, w.scale};
     share_values(true, [&] {
+      [[maybe_unused]] auto const range = begin_range<Plan>("update");
       enqueue(storage.rule_chunks, update);
       if constexpr (Plan::has_matrices)
         matrices.step(storage.view, controls(), groups, call, storage.capturing(), [&](std::size_t done) {

@@ -36,7 +36,7 @@ inline void require_cuda(cudaError_t code, char const* call, char const* file = 
   throw cuda_error(
       code, std::string(call) + " failed: " + cudaGetErrorName(code) + ", " + cudaGetErrorString(code) + " (" + file +
                 ":" + std::to_string(line) + ")" +
-                (is_lasting(code) ? "; the device failed in earlier work of this process, and does no more" : ""));
+                (is_lasting(code) ? "; the device failed earlier in this process and can no longer be used" : ""));
 }
 
 }  // namespace detail

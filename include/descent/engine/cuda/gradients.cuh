@@ -4,6 +4,7 @@
 
 #include <descent/engine/cuda/meetings.cuh>
 #include <descent/engine/cuda/storage.cuh>
+#include <descent/engine/step/ranges.hpp>
 #include <descent/engine/step/sending.hpp>
 
 #include <cstdint>
@@ -22,6 +23,7 @@ template <class Plan> class cuda_gradients {
   /// `name`: of the call that measures.
   template <measure What>
   void measure_all(control_view<Plan> const& w, step_call const& call, [[maybe_unused]] char const* name) {
+    [[maybe_unused]] auto const range = begin_range<Plan>("measure");
     device_view<Plan> const view = storage_.norm_view();
     if constexpr (Plan::splits) model_.enter(view, w, call, name, What == measure::sums);
     if constexpr (Plan::shards || Plan::splits)

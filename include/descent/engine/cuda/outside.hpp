@@ -17,7 +17,7 @@ inline cudaPointerAttributes attributes_of(void const* p) {
 inline bool host_may_read(void const* p) { return attributes_of(p).type != cudaMemoryTypeDevice; }
 
 [[noreturn]] inline void refuse_nothing(outside_memory const& m) {
-  m.refuse("is no memory: there is none at " + in_hex(m.at) + ", or it was freed");
+  m.refuse("is not memory: there is none at " + in_hex(m.at) + ", or it was freed");
 }
 
 /// Throws std::invalid_argument unless kernels on this device can access these elements, aligned.

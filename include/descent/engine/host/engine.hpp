@@ -9,6 +9,7 @@
 #include <descent/engine/host/scaler.hpp>
 #include <descent/engine/step/no_matrices.hpp>
 #include <descent/engine/step/control_block.hpp>
+#include <descent/engine/step/ranges.hpp>
 #include <descent/core/detail/containers.hpp>
 
 #include <cstring>
@@ -52,6 +53,7 @@ template <class Plan, class System> class host_engine {
   void await_start() const {}
 
   void step(plain_vector<entry> const& groups, step_call const& call) {
+    [[maybe_unused]] auto const whole = begin_range<Plan>("step");
     control.keep();
     try {
       if constexpr (Plan::splits && Plan::measures) control.model.together([&] { change(groups, call); });
@@ -239,6 +241,7 @@ template <class Plan, class System> class host_engine {
     }
     if constexpr (Plan::per_row_step) passes.count_updates_of_rows();
     share_values([&] {
+      [[maybe_unused]] auto const range = begin_range<Plan>("update");
       passes.update();
       matrices.step(*this, groups);
     });

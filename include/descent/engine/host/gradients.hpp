@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/engine/host/storage.hpp>
+#include <descent/engine/step/ranges.hpp>
 #include <descent/engine/step/sending.hpp>
 #include <descent/engine/step/measure.hpp>
 #include <descent/core/detail/containers.hpp>
@@ -31,6 +32,7 @@ template <class Plan, class System> class host_gradients {
   template <measure What>
   void measure_all(plain_vector<entry> const& groups, double factor, [[maybe_unused]] step_call const& call,
                    [[maybe_unused]] char const* name) {
+    [[maybe_unused]] auto const range = begin_range<Plan>("measure");
     constexpr bool of_rows = Plan::clips_rows && What != measure::sums;
     if constexpr (Plan::shards || Plan::splits) control_.partial.assign(control_.partial.size(), 0);
     if constexpr ((Plan::shards || Plan::splits) && of_rows)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/engine/step/explain_text.hpp>
 #include <descent/engine/step/given_state.hpp>
 #include <descent/engine/step/layout.hpp>
 #include <descent/engine/step/owned.hpp>
@@ -11,8 +12,11 @@
 #include <descent/report.hpp>
 
 #include <array>
-#include <cstdio>
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace descent::detail {
@@ -24,6 +28,13 @@ template <class T> std::string names() {
     ((text += (I == 0 ? "" : " and ") + std::string(type_name<typename types<T>::template at<I>>())), ...);
     return text;
   }(std::make_integer_sequence<int, types<T>::count>{});
+}
+
+/// ", master float", or nothing.
+template <class Plan> std::string master_name() {
+  if constexpr (Plan::has_remainder) return ", master float";
+  else if constexpr (Plan::has_master) return std::string(", master ") + type_name<typename Plan::master>();
+  else return "";
 }
 
 /// The mean of of<Typed>(), which depends on the types, over all parameters that the rule updates.
@@ -91,109 +102,227 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
   return m;
 }
 
-/// Appends ": name x", or ", name x" to other settings. Not inlined, for the code of programs with many rules.
-template <class T> [[gnu::noinline]] void add_setting(std::string& text, setting_name const& name, T const& x) {
-  text += (text.empty() ? ": " : ", ") + name.text() + " " + text_of_setting(x);
-}
-/// "sgd: lr 0.1, momentum 0.9".
-template <class Rule> std::string explain_rule(Rule rule) {
-  std::string text;
-  walk_settings(rule, setting_name{}, [&](setting_name const& name, auto const& x) { add_setting(text, name, x); });
-  return rule_name<Rule>() + text;
-}
-template <class P> std::string explain_policy(P const& policy) {
-  std::string text;
-  each_policy_setting(
-      policy, [&](std::string const& name, auto const& x) { add_setting(text, setting_name{nullptr, name}, x); });
-  if constexpr (has_hidden_settings<P>) text += ", and fields that cannot be read";
-  return name_of_policy<P>() + text;
+/// "clip_norm: max 1, eps 0", or "schedule of lr, cosine: peak 0.1, ...".
+template <class P> std::string explain_policy(P policy) {
+  std::string name = rule_name<P>();
+  std::vector<std::string> settings;
+  if constexpr (requires { P::of_field(); }) {
+    name = (P::how == way::multiply ? "factor of " : "schedule of ") + P::of_field() +
+           (policy.group < 0 ? "" : " for group " + std::to_string(policy.group)) + ", " +
+           type_of_schedule<decltype(policy.schedule)>();
+    settings = settings_of(policy.schedule);
+  } else {
+    each_policy_setting(
+        policy, [&](std::string const& of, auto const& x) { add_setting(settings, setting_name{nullptr, of}, x); });
+  }
+  if constexpr (has_hidden_settings<P>) settings.push_back("fields that cannot be read");
+  return listed_after(name, settings);
 }
 
-template <class Plan>
-std::string explain(layout<typename Plan::value, typename Plan::gradient> const& where,
-                    std::array<bool, Plan::slots> const& used,
-                    plain_vector<group_entry<typename Plan::rule>> const& groups,
-                    typename Plan::policies const& policies, std::string const& backend) {
-  std::string text;
-  auto const line = [&](char const* format, auto... values) {
-    char buffer[256];
-    std::snprintf(buffer, sizeof buffer, format, values...);
-    text += std::string(buffer) + "\n";
-  };
-  using integer = long long;
-  auto const bytes = [&](auto of) { return mean_over_types<Plan>(where, of); };
-  auto const tensors = [](std::size_t n) { return std::to_string(n) + (n == 1 ? " tensor" : " tensors"); };
-  auto const m = owned<Plan>(where, used, policies);
-  line("%lld parameters in %s, on %s", integer(where.elements), tensors(where.tensors.size()).c_str(), backend.c_str());
-  line("storage: value %s, gradient %s, arithmetic %s", names<typename Plan::value>().c_str(),
-       names<typename Plan::gradient>().c_str(), type_name<typename Plan::real>());
-  for (auto const& b : m.buffers) line("  owned: %s, %lld bytes", b.name.c_str(), integer(b.bytes));
-  line("  owned in all: %lld bytes, %s for each parameter", integer(m.bytes),
-       printed("%.2f", m.bytes_per_parameter()).c_str());
-  constexpr int passes = (Plan::norm_first ? 2 : Plan::measures ? 1 : 0);
-  integer launches = Plan::launches;
-  if constexpr (Plan::overlaps) {
-    typename Plan::parallel_policy const& team = policies;
-    constexpr int each = 3 + Plan::gradient_sum::ordered, counted = each - 2;
-    launches += each * shared_layout<Plan>::buckets(where, team) - counted;
+/// "now 0.1, first 0.01, largest 0.1 at update 10, last 0 from update 101 on", after `step` updates. The largest value
+/// of a schedule of more than a million steps is left out.
+template <class S> std::string values_of_schedule(S const& s, std::int64_t step) {
+  auto const shown = [&](std::int64_t t) { return number(s(t)); };
+  std::string text = "now " + shown(step) + ", first " + shown(0);
+  if constexpr (has_length<S>) {
+    std::int64_t const length = s.length();
+    if (length == endless || length <= 0) return text;
+    if (length <= 1000000) {
+      std::int64_t largest = 0;
+      for (std::int64_t t = 1; t <= length; ++t)
+        if (s(t) > s(largest)) largest = t;
+      text += ", largest " + shown(largest) + " at update " + std::to_string(largest + 1);
+    }
+    text += ", last " + shown(length) + " from update " + std::to_string(length + 1) + " on";
   }
-  line("step: %d read-only %s and 1 update, %lld launches on a device, no synchronisation", passes,
-       passes == 1 ? "pass" : "passes", launches);
+  return text;
+}
+
+/// Whether explain() may call a policy's schedule if the optimizer is on a device.
+template <class P> inline constexpr bool calls_schedule = true;
+template <follows_step P> inline constexpr bool calls_schedule<P> = has_length<decltype(P::schedule)>;
+template <class Policies> inline constexpr bool calls_schedules = true;
+template <class... Ps> inline constexpr bool calls_schedules<policy_set<Ps...>> = (calls_schedule<Ps> && ...);
+
+/// The settings of a group's rule. Those that follow a schedule are "lr 0.1 now", which is that of `moved`, the rule of
+/// the next update, or "lr by its schedule" if the schedules may not be called.
+template <bool ForMatrices, bool Calls, class Rule, class Policies>
+std::vector<std::string> settings_of_group(Rule const& rule, Rule const& moved, Policies const& policies, int group) {
+  Rule other = rule;
+  policies.each([&]<class P>(P const& p) {
+    if constexpr (follows_step<P> && (!ForMatrices || reaches_matrices<P>)) p.forget_in(other, group);
+  });
+  auto all = settings_of(rule);
+  auto const without = settings_of(other), now = settings_of(moved), shown = settings_of(moved, false);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i] != without[i] || all[i] != now[i])
+      all[i] = Calls ? shown[i] + " now" : all[i].substr(0, all[i].find(' ')) + " by its schedule";
+  if (!has_named_settings<Rule>()) all.push_back("fields that cannot be read");
+  return all;
+}
+
+/// The backend, and the control block of the newest finished step that the host knows of.
+struct explained_run {
+  std::string backend;
+  control_block control;
+};
+
+/// Which tensors there are: "3 tensors ('w', 'b', 'c')".
+struct tensor_list {
+  std::int64_t tensors = 0, elements = 0;
+  name_list names = {};
+
+  void add(std::string const& name, std::int64_t count) { ++tensors, elements += count, names.add(name); }
+  std::string text() const { return counted(tensors, "tensor") + (tensors ? " (" + names.text() + ")" : ""); }
+};
+
+/// The rule of group 0, and of each other group what differs from it; `add` takes the lines.
+template <class Plan, bool OnDevice, class Add>
+void explain_groups(layout<typename Plan::value, typename Plan::gradient> const& where,
+                    plain_vector<group_entry<typename Plan::rule>> const& groups,
+                    typename Plan::policies const& policies, control_block const& control, Add const& add) {
+  std::vector<tensor_list> lists(groups.size());
+  for (std::size_t t = 0; t < where.tensors.size(); ++t)
+    lists[std::size_t(where.tensors[t].group)].add(where.names[t], where.tensors[t].count);
+  constexpr bool calls = !OnDevice || calls_schedules<typename Plan::policies>;
+  std::vector<std::string> first;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    auto moved = groups[g].rule;
+    if constexpr (calls) moved = scheduled(moved, policies, control.step, int(g), rates_of(control));
+    auto const settings = settings_of_group<false, calls>(groups[g].rule, moved, policies, int(g));
+    if (g == 0) add(listed_after(rule_name<typename Plan::rule>(), first = settings));
+    auto const other = differing(settings, first);
+    add("group " + std::to_string(g) + ": " + counted(lists[g].elements, "parameter") + " in " + lists[g].text() +
+        (groups[g].frozen ? ", frozen" : "") + (other.empty() ? "" : ", with " + listed(other)));
+  }
+}
+
+/// The same for the matrix rule.
+template <class Plan, bool OnDevice, class Rules, class Add>
+void explain_matrices(layout<typename Plan::value, typename Plan::gradient> const& where, Rules const& rules,
+                      typename Plan::policies const& policies, control_block const& control, Add const& add) {
+  tensor_list list;
+  for (std::size_t t = 0; t < where.tensors.size(); ++t)
+    if (where.tensors[t].matrix) list.add(where.names[t], where.tensors[t].count);
+  constexpr bool calls = !OnDevice || calls_schedules<typename Plan::policies>;
+  std::vector<std::string> first;
+  for (std::size_t g = 0; g < rules.size(); ++g) {
+    auto moved = rules[g];
+    if constexpr (calls) moved = scheduled_for_matrices(moved, policies, control.step, int(g), rates_of(control));
+    auto const settings = settings_of_group<true, calls>(rules[g], moved, policies, int(g));
+    if (g == 0) add("matrix rule for " + list.text() + ", " +
+                    listed_after(rule_name<typename Plan::matrix_rule>(), first = settings));
+    if (auto const other = differing(settings, first); !other.empty())
+      add("  group " + std::to_string(g) + ": " + listed(other));
+  }
+}
+
+/// What the ranks share.
+template <class Plan, class Add>
+void explain_ranks(layout<typename Plan::value, typename Plan::gradient> const& where,
+                   typename Plan::policies const& policies, Add const& add) {
+  if constexpr (Plan::parallel) {
+    typename Plan::parallel_policy const& team = policies;
+    auto const& comm = *team.comm;
+    std::int64_t updated = 0;
+    for (std::size_t t = 0; t < where.tensors.size(); ++t)
+      updated += Plan::shards ? where.own.parts[t].size : where.tensors[t].count;
+    add("rank " + std::to_string(comm.rank()) + " of " + std::to_string(comm.size()) + ": updates " +
+        counted(updated, "parameter") + (Plan::shards ? ", sharded" : ", replicated"));
+    add("  gradients are sent in " + std::string(type_name<typename Plan::gradient_sum::wire>()) +
+        (Plan::gradient_sum::ordered ? " and added in the order of the ranks" : " and added by the communicator") +
+        (Plan::overlaps ? ", in buckets of " + std::to_string(team.bucket_bytes) + " bytes" : ""));
+    if (team.updates_between > 0)
+      add("  ranks are compared every " + std::to_string(team.updates_between) + " updates");
+    add("  traffic to send them: " + number(double(bytes_to_wire<Plan>(where))) + " bytes per parameter of this rank");
+  }
+  if constexpr (Plan::splits) {
+    auto const& comm = *get<kind::model>(policies).comm;
+    add("rank " + std::to_string(comm.rank()) + " of " + std::to_string(comm.size()) + " of a model: " +
+        (Plan::measures ? "norm, sums and skips are those of all ranks" : "a step exchanges nothing"));
+  }
+}
+
+/// Passes, launches and bytes of a step.
+template <class Plan, bool OnDevice, class Add>
+void explain_step(layout<typename Plan::value, typename Plan::gradient> const& where,
+                  std::array<bool, Plan::slots> const& used, typename Plan::policies const& policies, Add const& add) {
+  constexpr int passes = (Plan::norm_first ? 2 : Plan::measures ? 1 : 0);
+  std::string text = "step: ";
+  if (passes) text += std::to_string(passes) + (passes == 1 ? " read-only pass and " : " read-only passes and ");
+  text += "1 update";
+  if constexpr (OnDevice) {
+    std::int64_t launches = Plan::launches;
+    if constexpr (Plan::overlaps) {
+      typename Plan::parallel_policy const& team = policies;
+      constexpr int each = 3 + Plan::gradient_sum::ordered, without = each - 2;
+      launches += each * shared_layout<Plan>::buckets(where, team) - without;
+    }
+    text += ", " + std::to_string(launches) + " launches on a device, no synchronisation";
+  }
+  add(text);
   double sum = 0;  // bytes to add the ranks' gradients, if a pass or the update adds them
   if constexpr (Plan::adds_when_read) {
     constexpr int wire = sizeof(typename Plan::gradient_sum::wire), kept = sizeof(typename Plan::gradient);
     sum = get<kind::parallel>(policies).comm->size() * wire - (Plan::keeps_sum ? 0 : kept);
   }
-  double const read = bytes([&]<class Typed>() { return Plan::template pass_bytes<Typed>(used); }),
-               updated_bytes = bytes([&]<class Typed>() { return Plan::template update_bytes<Typed>(used); });
-  line("traffic: %s + %s bytes for each parameter", number(read + (Plan::measures ? sum : 0)).c_str(),
-       number(updated_bytes + (Plan::measures ? 0 : sum)).c_str());
-  if constexpr (Plan::parallel) {
-    auto const& comm = *get<kind::parallel>(policies).comm;
-    integer updated = 0;
-    for (std::size_t t = 0; t < where.tensors.size(); ++t)
-      updated += Plan::shards ? where.own.parts[t].size : where.tensors[t].count;
-    line("rank %d of %d: updates %lld parameters, %s; gradients go over the wire in %s, %s", comm.rank(), comm.size(),
-         updated, Plan::shards ? "sharded" : "replicated", type_name<typename Plan::gradient_sum::wire>(),
-         Plan::gradient_sum::ordered ? "added in the order of the ranks" : "added as the communicator does it");
-    line("  traffic to the wire: %s bytes for each parameter of the rank",
-         number(double(bytes_to_wire<Plan>(where))).c_str());
-  }
-  if constexpr (Plan::splits) {
-    auto const& comm = *get<kind::model>(policies).comm;
-    line("rank %d of %d of a model: %s", comm.rank(), comm.size(),
-         Plan::measures ? "norm, sums and skips are those of all ranks" : "a step exchanges nothing");
-  }
-  if constexpr (Plan::has_master)
-    text += "the update starts at the masters: call reload_values() after something else has written values\n";
-  line("%s", Plan::measures ? "a gradient that is not finite skips the step"
-                            : "gradients are not checked: add skip_nonfinite");
+  auto const bytes = [&](auto of) { return mean_over_types<Plan>(where, of); };
+  double const read = bytes([&]<class Typed>() { return Plan::template pass_bytes<Typed>(used); }) +
+                      (Plan::measures ? sum : 0),
+               updated = bytes([&]<class Typed>() { return Plan::template update_bytes<Typed>(used); }) +
+                         (Plan::measures ? 0 : sum);
+  add("traffic: " + (passes ? number(read) + " bytes per parameter before the update, " + number(updated) + " in it"
+                            : number(updated) + " bytes per parameter"));
+}
+
+template <class Plan, bool OnDevice, class Matrices>
+std::string explain(layout<typename Plan::value, typename Plan::gradient> const& where,
+                    std::array<bool, Plan::slots> const& used,
+                    plain_vector<group_entry<typename Plan::rule>> const& groups,
+                    typename Plan::policies const& policies, [[maybe_unused]] Matrices const& matrices,
+                    explained_run const& run) {
+  std::string text;
+  auto const add = [&](std::string const& line) { text += wrapped(line); };
+  add(counted(where.elements, "parameter") + " in " + counted(std::int64_t(where.tensors.size()), "tensor") +
+      ", after " + counted(run.control.step, "update") + ", on " + run.backend);
+  explain_groups<Plan, OnDevice>(where, groups, policies, run.control, add);
   if constexpr (Plan::has_matrices) {
-    std::size_t count = 0;
-    for (auto const& x : where.tensors) count += x.matrix;
-    line("of these, %s by the matrix rule, one after the other", tensors(count).c_str());
-    if constexpr (Plan::shards) text += shared_layout<Plan>::owned_matrices(where, policies);
+    explain_matrices<Plan, OnDevice>(where, matrices.common.rules, policies, run.control, add);
+    if constexpr (Plan::shards) add(shared_layout<Plan>::owned_matrices(where, policies));
   }
-  if constexpr (Plan::zeroes || Plan::zeroes_own) text += "gradients are set to zero in the update\n";
-  auto const scheduled_fields = [&]<class Rule>(std::type_identity<Rule>, char const* of) {
+  std::vector<std::string> others;  // policies without settings
+  policies.each([&]<class P>(P const& policy) {
+    if constexpr (has_settings<P> && !std::is_same_v<typename P::policy_kind, kind::parallel>) {
+      std::string const line = explain_policy(policy);
+      if (line == rule_name<P>()) others.push_back(line);
+      else add(line);
+    }
+    if constexpr (follows_step<P> && requires { policy.schedule(run.control.step); } &&
+                  (!OnDevice || calls_schedule<P>))
+      add("  " + values_of_schedule(policy.schedule, run.control.step));
+  });
+  if (!others.empty()) add("also " + listed(others));
+  auto const add_ranges = [&]<class Rule>(std::type_identity<Rule>, char const* of) {
     each_scheduled_field<Rule>(std::type_identity<typename Plan::policies>{}, [&](auto field, std::int32_t) {
-      line("%s%s follows a schedule and must be %s, or the update is skipped", of,
-           std::string(field.value.name).c_str(), field.value.allowed.text);
+      add(of + std::string(field.value.name) + " follows a schedule and must be " + field.value.allowed.text +
+          ", or the update is skipped");
     });
   };
-  scheduled_fields(std::type_identity<typename Plan::rule>{}, "");
-  if constexpr (Plan::has_matrices) scheduled_fields(std::type_identity<typename Plan::matrix_rule>{}, "matrix.");
-  plain_vector<integer> counts(groups.size()), elements(groups.size());
-  for (auto const& x : where.tensors) ++counts[std::size_t(x.group)], elements[std::size_t(x.group)] += x.count;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    line("group %d: %lld parameters in %s%s", int(g), elements[g], tensors(std::size_t(counts[g])).c_str(),
-         groups[g].frozen ? ", frozen" : "");
-    text += "  " + explain_rule(groups[g].rule) + "\n";
-  }
-  policies.each([&](auto const& policy) {
-    if constexpr (has_settings<std::remove_cvref_t<decltype(policy)>>) text += explain_policy(policy) + "\n";
-  });
-  if constexpr (Plan::has_matrices) text += "matrix rule " + explain_rule(get<kind::matrices>(policies).rule) + "\n";
+  add_ranges(std::type_identity<typename Plan::rule>{}, "");
+  if constexpr (Plan::has_matrices) add_ranges(std::type_identity<typename Plan::matrix_rule>{}, "matrix.");
+
+  add("storage: value " + names<typename Plan::value>() + ", gradient " + names<typename Plan::own_gradient>() +
+      master_name<Plan>() + ", arithmetic " + type_name<typename Plan::real>());
+  auto const m = owned<Plan>(where, used, policies);
+  add("memory: " + counted(m.bytes, "byte") + ", " + printed("%.2f", m.bytes_per_parameter()) + " per parameter");
+  for (auto const& b : m.buffers) add("  " + b.name + ": " + counted(b.bytes, "byte"));
+  if (Plan::has_master)
+    add("the update starts at the masters: call reload_values() after something else has written values");
+  explain_step<Plan, OnDevice>(where, used, policies, add);
+  explain_ranks<Plan>(where, policies, add);
+  add(Plan::measures ? "a gradient that is not finite skips the step"
+                     : "gradients are not checked: add skip_nonfinite");
+  if (Plan::zeroes || Plan::zeroes_own) add("gradients are set to zero in the update");
   return text;
 }
 

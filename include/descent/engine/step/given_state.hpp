@@ -92,7 +92,7 @@ given_state<Plan> find_given(layout<typename Plan::value, typename Plan::gradien
   for (std::size_t b = 0; b < owned_count<Plan>; ++b)
     if (!with[b].empty() && !without[b].empty()) fail("'" + with[b] + "' is in the list, '" + without[b] + "' is not");
   for (std::size_t i = 0; i < list.size(); ++i)
-    if (!taken[i]) fail("'" + list[i].name + "' is no piece of this optimizer");
+    if (!taken[i]) fail("'" + list[i].name + "' is not a piece of this optimizer");
   refuse_overlaps(ranges);
   return given;
 }

@@ -31,7 +31,7 @@ struct gradient_reduction<Gradient, Team> {
   using own = std::conditional_t<types<Gradient>::several, wide, Gradient>;
   using given = typename Team::wire;
   static_assert(!Team::in_float || std::is_void_v<given>,
-                "float_sum is a type on the wire itself: leave wire<T> away, or use native_sum");
+                "float_sum sets the type on the wire: leave out wire<T>, or use native_sum");
 
  public:
   static constexpr bool parallel = true, shards = Team::shards, ordered = Team::ordered, overlaps = Team::overlaps;

@@ -25,10 +25,12 @@ struct no_matrices {
 };
 
 template <class Plan, class System> class host_matrices : public no_matrices {
-  static_assert(!Plan::has_matrices, "matrices on the host: #include <descent/matrices/host.hpp>, and link a BLAS");
+  static_assert(!Plan::has_matrices,
+                "matrices on the host: #include <descent/matrices/host.hpp>, and link a BLAS: -lopenblas");
 };
 template <class Plan> class cuda_matrices : public no_matrices {
-  static_assert(!Plan::has_matrices, "matrices on CUDA: #include <descent/matrices/cuda.cuh>, and link cuBLAS");
+  static_assert(!Plan::has_matrices,
+                "matrices on CUDA: #include <descent/matrices/cuda.cuh>, and link cuBLAS: -lcublas");
 };
 
 /// The part of an engine for matrices, or no_matrices.

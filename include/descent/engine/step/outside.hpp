@@ -50,7 +50,7 @@ inline bool require_address(outside_memory const& m) {
   if (auto const beyond = at % std::uintptr_t(m.size))
     m.refuse("must be aligned to " + std::to_string(m.size) + " bytes, is " + std::to_string(beyond) +
              " past a multiple");
-  if (at + std::uintptr_t(m.bytes()) < at) m.refuse("at " + in_hex(m.at) + " would end behind the last address");
+  if (at + std::uintptr_t(m.bytes()) < at) m.refuse("at " + in_hex(m.at) + " would end past the last address");
   return true;
 }
 

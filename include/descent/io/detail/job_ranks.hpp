@@ -37,7 +37,7 @@ class job_ranks {
       if (!model_ && p.part->model_ranks() > 1) model_ = p.part.get();
       if (p.part->ranks() == 1) continue;
       if (p.each_rank)
-        throw std::invalid_argument("each_rank(part): the part is one of all ranks, must be without ranks");
+        throw std::invalid_argument("each_rank(part): the part must be without ranks, is one of all ranks");
       if (!of_) of_ = p.part.get();
       else if (of_->rank() != p.part->rank() || of_->ranks() != p.part->ranks())
         throw std::invalid_argument("save_file and load_file: the optimizers have different ranks");

@@ -24,7 +24,7 @@ inline load_report load_run(std::string const& path, load_options const& options
     auto const files = job.meet_after([&] { return loading.read(), loading.hash(); });
     for (std::size_t r = 1; r < files.size(); ++r)
       if (files[r] != files[0])
-        throw std::runtime_error(path + ": rank " + std::to_string(r) + " has read another file than rank 0");
+        throw std::runtime_error(path + ": rank " + std::to_string(r) + " has read a different file than rank 0");
     return loading.step();
   };
   auto const steps = job.meet_in_model(prepare);

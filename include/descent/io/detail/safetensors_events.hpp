@@ -157,7 +157,7 @@ class header_events final : public json_events {
       fail("the entry", "incomplete", "one with dtype, shape and data_offsets");
     auto const [begin, end] = std::pair(offsets_[0], offsets_[1]);
     if (begin > end)
-      fail("the begin of the data", std::to_string(begin), "at most " + std::to_string(end) + ", their end");
+      fail("the beginning of the data", std::to_string(begin), "at most " + std::to_string(end) + ", their end");
     tensor_info& t = tensors.back();
     t.offset = begin;
     t.bytes = end - begin;

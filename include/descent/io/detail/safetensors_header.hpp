@@ -72,7 +72,7 @@ class safetensors_reader {
     std::string const kind = kind_of_file(all);
     if (kind.empty()) return;
     auto const beginning = all.substr(0, all.find_first_of("\r\n"));
-    throw data_error(path_ + " is no safetensors file: it begins as " + kind +
+    throw data_error(path_ + " is not a safetensors file: it begins as " + kind +
                      (kind == "a text" ? ": " + in_quotes(beginning) : ""));
   }
   /// Sorts by offset, finds duplicates, and leaves `by_name` for those who look for a tensor.
@@ -91,7 +91,7 @@ class safetensors_reader {
     for (std::size_t i = 0; i < all.tensors.size(); ++i) {
       tensor_info const& t = all.tensors[i];
       if (t.offset != end)
-        fail("tensor " + in_quotes(t.name), "the begin of the data", std::to_string(t.offset),
+        fail("tensor " + in_quotes(t.name), "the beginning of the data", std::to_string(t.offset),
              std::to_string(end) +
                  (i == 0 ? ", as of the first tensor" : ", the end of tensor " + in_quotes(all.tensors[i - 1].name)));
       end = t.offset + t.bytes;

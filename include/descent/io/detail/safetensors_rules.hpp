@@ -39,7 +39,7 @@ inline bool is_reserved(std::string_view key) {
 inline std::string problem_of_name(std::string_view name) {
   if (name.empty()) return "empty";
   if (name.size() > most_name_bytes) return std::to_string(name.size()) + " bytes long";
-  if (name == metadata_key) return "'__metadata__', which is no tensor";
+  if (name == metadata_key) return "'__metadata__', which is not a tensor";
   for (char const c : name)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return "one with a control character";
   return "";

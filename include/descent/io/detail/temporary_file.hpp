@@ -143,7 +143,7 @@ class temporary_file {
       return;
     }
     if (S_ISDIR(old.st_mode)) fail(EISDIR);
-    if (!S_ISREG(old.st_mode)) throw std::runtime_error(path_ + ": cannot be written: it is no regular file");
+    if (!S_ISREG(old.st_mode)) throw std::runtime_error(path_ + ": cannot be written: it is not a regular file");
     mode_ = old.st_mode & 0777, owner_ = old.st_uid, group_ = old.st_gid;
     replaces_ = true;
   }

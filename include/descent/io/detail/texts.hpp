@@ -71,7 +71,7 @@ inline std::string json_of_field(std::pair<std::string, std::string> const& fiel
   return quoted_json(field.first) + ": " + (is_word ? quoted_json(text) : text);
 }
 inline std::string field_of_json(json const& x) {
-  if (!x.is_primitive() || x.is_null()) throw std::invalid_argument("a field is no number");
+  if (!x.is_primitive() || x.is_null()) throw std::invalid_argument("a field is not a number");
   return x.is_string() ? x.get<std::string>() : x.dump();
 }
 

@@ -34,7 +34,7 @@ struct any_stream {
   void* at;
   void const* tag;
   template <class T> operator T*() const {
-    if (tag != &tag_of<T>) refuse_call("step(stream)", "the stream has another type than those of the backend");
+    if (tag != &tag_of<T>) refuse_call("step(stream)", "the stream has a different type than the backend's");
     return static_cast<T*>(at);
   }
 };

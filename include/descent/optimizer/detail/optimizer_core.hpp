@@ -14,7 +14,28 @@
 #include <utility>
 #include <vector>
 
+namespace descent {
+template <class Value, class Gradient, class Rule, class... Ps> class optimizer;
+}
+
 namespace descent::detail {
+
+struct lr_sweeper;
+struct run_access;
+struct outer_access;
+
+template <class V, class G> void first_argument(parameters<V, G> const&);
+template <class V, class G, class R, class... Ps> void first_argument(optimizer<V, G, R, Ps...> const&);
+/// Whether optimizer{x, ...} makes an optimizer from a list of parameters, or copies or moves one.
+template <class T> concept begins_optimizer = requires(T const& x) { detail::first_argument(x); };
+/// Exists only for its static_assert.
+template <class First> struct not_parameters {
+  static_assert(sizeof(First) == 0,
+                "an optimizer begins with a list of parameters: parameters<float> list; list.add(\"w\", values, "
+                "gradients, count); optimizer opt{list, rule, policies...}");
+  using value = float;
+};
+template <begins_optimizer First> struct not_parameters<First> {};  // clang 14 looks before it asks for constraints
 
 /// For a constraint that explains itself in the compiler's message: requires(otherwise("what is missing") || there).
 /// nvcc shows only the line with the function's name, so keep it on that line.

@@ -26,9 +26,10 @@ template <class Value, class Gradient, class Rule, class... Ps> class optimizer;
 namespace descent::detail {
 
 template <class Rule> void add_fields(run_fields& to, std::string const& prefix, Rule& rule) {
-  static_assert(has_named_settings<Rule>(),
-                "save_file(): not all fields of this rule can be read, because it, or a field, is no aggregate of at "
-                "most 32 fields; list them: template <class F> void each_field(F const& f) { f(\"width\", width); }");
+  static_assert(
+      has_named_settings<Rule>(),
+      "save_file(): not all fields of this rule can be read, because it, or a field, is not an aggregate of "
+      "at most 32 fields; list them: template <class F> void each_field(F const& f) { f(\"width\", width); }");
   each_setting(rule, prefix,
                [&](std::string const& name, auto const& x) { to.emplace_back(name, text_of_setting(x)); });
 }

@@ -60,7 +60,7 @@ inline constexpr bool one_matrix_rate<Rule, Ps...> =
 /// Error messages for invalid arguments. A base class of the optimizer, so that they come before all other errors.
 template <class Rule, class... Ps> struct rule_checks {
   static_assert(has_state<Rule> || !policy<Rule>,
-                "the rule stands first, behind the parameters: optimizer{params, rule, policies...}");
+                "the rule comes first, after the parameters: optimizer{params, rule, policies...}");
   static_assert(has_state<Rule>,
                 "an update rule needs 'template <class Real> struct state', whose members are all of type Real");
   static_assert(has_terms<Rule>,
@@ -134,8 +134,8 @@ inline constexpr int policies_with_sums<policy_list<Ps...>> = (0 + ... + int(nam
 template <class Plan> struct policy_checks {
   using value = typename Plan::value;
   static_assert(!has<Plan, kind::perturbation> || !has<Plan, kind::accumulation>,
-                "sam and gradient_ahead cannot be combined with accumulate: each micro-batch would need a move of its "
-                "own");
+                "sam and gradient_ahead cannot be combined with accumulate: each micro-batch would need its own "
+                "move");
   static_assert(!has<Plan, kind::perturbation> || Plan::is_sam || !Plan::has_matrices,
                 "gradient_ahead cannot be combined with matrices: a matrix rule does not say where it leads");
   static_assert(!Plan::moves_ahead || !Plan::leads,
@@ -157,7 +157,7 @@ template <class Plan> struct policy_checks {
   static_assert(!around || !Plan::per_row_step,
                 "policies around the update cannot be combined with masked_rows<row_step::own>: they have one t");
   static_assert(!has_loss<typename Plan::rule> || has<Plan, kind::loss>,
-                "the rule looks at the loss of the batch: give the policy loss_at{pointer}");
+                "the rule uses the loss of the batch: give the policy loss_at{pointer}");
   static_assert(!takes_normal<typename Plan::rule> || !has<Plan, kind::noise>,
                 "gradient_noise: the rule takes random normals itself; noise comes from the rule or from the policy");
   static_assert(!has_sums_of_memory<typename Plan::rule> || Plan::sums_per_tensor || Plan::clip_over != scope::tensor,
@@ -173,12 +173,12 @@ template <class Plan> struct policy_checks {
   static_assert(!Plan::has_given || !Plan::has_matrices,
                 "state_in cannot be combined with matrices: their state is not one buffer per tensor");
   static_assert(!Plan::parallel || !has<Plan, kind::gradient_factor>,
-                "gradient_factor_at cannot be combined with replicated or sharded: each rank would have a factor of "
-                "its own; give step() a weight");
+                "gradient_factor_at cannot be combined with replicated or sharded: each rank would have its own "
+                "factor; give step() a weight");
   static_assert(!Plan::parallel || !Plan::selects_rows,
-                "masked_rows cannot be combined with replicated or sharded: each rank would select rows of its own");
+                "masked_rows cannot be combined with replicated or sharded: each rank would select its own rows");
   static_assert(!Plan::splits || !Plan::selects_rows,
-                "masked_rows cannot be combined with model_parallel: each rank would select rows of its own");
+                "masked_rows cannot be combined with model_parallel: each rank would select its own rows");
   static_assert(!Plan::shards || !has<Plan, kind::perturbation>,
                 "sam and gradient_ahead cannot be combined with sharded: a rank would need the others' state");
   static_assert(!Plan::overlaps || !Plan::is_sam,

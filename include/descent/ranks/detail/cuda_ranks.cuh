@@ -9,6 +9,7 @@
 #include <descent/ranks/detail/cuda_rank_kernels.cuh>
 #include <descent/engine/cuda/single_rank.hpp>
 #include <descent/engine/cuda/stream.hpp>
+#include <descent/engine/step/ranges.hpp>
 #include <descent/ranks/detail/ready_marks.hpp>
 #include <descent/ranks/detail/value_layout.hpp>
 #include <descent/core/detail/containers.hpp>
@@ -188,6 +189,7 @@ class cuda_ranks<Plan> : public device_rank_calls<typename Plan::parallel_policy
   template <class Groups>
   void reduce(device_view<Plan> const& v, control_view<Plan> const& w, Groups const& groups, sending how,
               step_call const& call, char const* name, bool zero) {
+    [[maybe_unused]] auto const range = begin_range<Plan>("reduce gradients");
     if constexpr (Plan::overlaps) {
       if (by_marks(how)) require_marks(groups, name);
       marks_.begin(how);
@@ -262,6 +264,7 @@ class cuda_ranks<Plan> : public device_rank_calls<typename Plan::parallel_policy
     launch_packets(false, chunks, *stream_, stage_packets<Plan>{v});
   }
   void gather(device_view<Plan> const& v, bool is_step) {
+    [[maybe_unused]] auto const range = begin_range<Plan>("gather values");
     if (sent_ == 0) enter();
     await_buckets();
     while (sent_ < segments_.size()) send_values(*stream_);

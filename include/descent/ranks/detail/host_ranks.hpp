@@ -8,6 +8,7 @@
 #include <descent/engine/host/single_rank.hpp>
 #include <descent/ranks/detail/divergence.hpp>
 #include <descent/ranks/detail/ordered_sum.hpp>
+#include <descent/engine/step/ranges.hpp>
 #include <descent/ranks/detail/ready_marks.hpp>
 #include <descent/ranks/detail/shared_layout.hpp>
 #include <descent/engine/step/collective_sums.hpp>
@@ -78,6 +79,7 @@ requires(Plan::parallel) class host_ranks<Plan> : public rank_calls<typename Pla
   template <class Groups, class Facts, class Pack>
   void reduce(Groups const& groups, sending how, double weight, double loss, char const* name, double call,
               Facts const& facts, Pack const& pack) {
+    [[maybe_unused]] auto const range = begin_range<Plan>("reduce gradients");
     auto const agree = [&] {
       now_.enter(weight, loss, call);
       comm_.all_reduce(&now_.weights, collective_sum_count);
@@ -148,6 +150,7 @@ requires(Plan::parallel) class host_ranks<Plan> : public rank_calls<typename Pla
   void keep(tensors const& where) { copy_own(where, kept()); }
   /// Exchanges the values of all ranks' parts. If that fails, restores what keep() saved.
   void gather(tensors const& where) {
+    [[maybe_unused]] auto const range = begin_range<Plan>("gather values");
     try {
       together([&] {
         std::int64_t const part = all_.part * Plan::largest_value;

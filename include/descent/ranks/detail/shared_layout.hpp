@@ -52,8 +52,7 @@ template <class Plan> struct shared_layout {
            percent(double(std::int64_t(ranks) * all.part - where.arena), double(where.arena)) + " %" +
            (parts > 1 ? "; values are sent in " + std::to_string(parts) +
                             " parts, all but the last while matrices are computed"
-                      : "") +
-           "\n";
+                      : "");
   }
 };
 

@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+//
+// The tasks of docs/how_to.md that need a GPU, each with what must hold after it.
+#include "../parts/claim.hpp"
+#include "../parts/gpu.cuh"
+#include "nvtx_tool.hpp"
+
+#include <descent/descent.cuh>
+#include <descent/matrices/cuda.cuh>
+#include <descent/policies/nvtx.hpp>
+#include <descent/rules/muon.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ds = descent;
+using example::check, example::claim, example::close, example::device_array;
+
+/// Counts calls, where the device is a simulator in software.
+extern "C" [[gnu::weak]] std::uint64_t cudasim_count(char const* what);
+
+namespace {
+
+std::uint64_t launches() { return cudasim_count ? cudasim_count("launches") : 0; }
+
+/// dw <- scale (w - 1): the gradient of half the squared distance from 1.
+__global__ void backward(ds::half const* w, ds::half* dw, float const* scale) {
+  dw[threadIdx.x] = ds::half(*scale * (float(w[threadIdx.x]) - 1));
+}
+
+void captured(example::gpu const& device) {
+  constexpr int size = 8;
+  device_array<ds::half> values{size}, gradients{size};
+  ds::half* const w = values.data();
+  ds::half* const dw = gradients.data();
+  cudaStream_t const stream = device.backend().stream;
+  auto const rate = ds::warmup<ds::cosine>{.steps = 4, .then = {.peak = 0.2, .steps = 36}};
+  ds::parameters<ds::half> params;
+  params.add("w", w, dw, size);
+  // snippet: captured
+  ds::optimizer opt{params, ds::adamw{.weight_decay = 0}, ds::learning_rate(rate), ds::master<float>{},
+                    ds::dynamic_loss_scale{}, ds::cuda{stream}};
+  cudaGraph_t recorded;
+  cudaGraphExec_t graph;
+  cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+  backward<<<1, size, 0, stream>>>(w, dw, opt.loss_scale_pointer());  // the scale is read on the device
+  opt.step();
+  cudaStreamEndCapture(stream, &recorded);
+  cudaGraphInstantiate(&graph, recorded, 0);
+  for (int t = 0; t < 40; ++t) cudaGraphLaunch(graph, stream);  // follows the schedule and the loss scale
+  // end
+  auto const r = opt.report();
+  claim(r.skipped > 0 && r.step + r.skipped == 40, "each replay is a step, and one that overflows is skipped");
+  claim(r.learning_rate == rate(r.step - 1) && r.loss_scale < 65536, "the graph follows schedule and scale");
+  claim(close(float(device.to_host(values)[0]), 1, 0.1), "the run converges");
+  check(cudaGraphExecDestroy(graph));
+  check(cudaGraphDestroy(recorded));
+}
+
+void many_tensors(example::gpu const& device) {
+  constexpr int count = 1000, size = 4;
+  device_array<float> values{count * size};
+  device_array<float> gradients{std::vector<float>(count * size, 1.f)};
+  float* const w = values.data();
+  float* const dw = gradients.data();
+  cudaStream_t const stream = device.backend().stream;
+  example::nvtx_tool::take();
+  // snippet: many_tensors
+  ds::parameters<float> params;
+  for (int i = 0; i < 1000; ++i) params.add("tensor" + std::to_string(i), w + i * size, dw + i * size, size);
+  ds::optimizer opt{params, ds::adamw{.lr = 0.1}, ds::clip_norm{1}, ds::nvtx_ranges{}, ds::cuda{stream}};
+  // end
+  auto const before = launches();
+  opt.step();
+  claim(!cudasim_count || launches() - before == 3, "a step of any number of tensors has three launches");
+  claim(example::nvtx_tool::take() ==
+            std::vector<std::string>{"descent: step", "  descent: measure", "  descent: update"},
+        "a profiler gets the parts that are enqueued");
+  claim(close(opt.report().grad_norm, std::sqrt(4000.), 1e-6) && close(device.to_host(values).back(), -0.1, 1e-5),
+        "all tensors are updated");
+}
+
+void matrices(example::gpu const& device) {
+  std::vector<float> of_W(16 * 8);
+  for (std::size_t i = 0; i < of_W.size(); ++i) of_W[i] = float(i % 7) - 3;
+  device_array<float> W{of_W.size()}, dW{of_W}, b{8}, db{std::vector<float>(8, 1.f)};
+  cudaStream_t const stream = device.backend().stream;
+  ds::parameters<float> params;
+  params.add("W", W.data(), dW.data(), ds::shape{16, 8});
+  params.add("b", b.data(), db.data(), 8);
+  // snippet: matrices
+  ds::optimizer opt{params, ds::adamw{.lr = 1e-3}, ds::matrices{ds::muon{.lr = 0.02}}, ds::cuda{stream}};
+  opt.step();
+  // end
+  double squares = 0;
+  for (float const x : device.to_host(W)) squares += double(x) * double(x);
+  claim(close(device.to_host(b)[0], -1e-3, 1e-3) && std::sqrt(squares) > 0.02, "one step updates both");
+}
+
+}  // namespace
+
+int main() {
+  return example::exit_code([] {
+    example::nvtx_tool::attach();
+    example::gpu const device;
+    for (auto const task : {captured, many_tensors, matrices}) task(device);
+  });
+}

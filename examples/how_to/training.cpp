@@ -1,0 +1,447 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+//
+// The tasks of docs/how_to.md that concern the training loop, each with what must hold after it.
+#include "../parts/claim.hpp"
+#include "nvtx_tool.hpp"
+
+#include <descent/any_optimizer.hpp>
+#include <descent/comm/threads.hpp>
+#include <descent/descent.hpp>
+#include <descent/matrices/host.hpp>
+#include <descent/policies/nvtx.hpp>
+#include <descent/rules/muon.hpp>
+#include <descent/training/lr_finder.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+namespace ds = descent;
+using example::claim, example::close;
+
+namespace {
+
+// ---- the optimizer
+
+void groups() {
+  std::vector<float> w(8, 1.f), dw(8), b(2, 1.f), db(2);
+  // snippet: groups
+  ds::parameters<float> params;
+  params.add("layer1.weight", w, dw);
+  params.add("layer1.bias", b, db, ds::group{1});
+  ds::optimizer opt{params, ds::adamw{.lr = 1e-3, .weight_decay = 0.1}};
+  opt.group(1).weight_decay = 0;
+  // end
+  opt.step();
+  claim(close(w[0], 1 - 1e-4, 1e-7) && b[0] == 1, "only the weights decay");
+}
+
+void rates() {
+  std::vector<float> w(8, 1.f), dw(8, 1.f), b(2, 1.f), db(2, 1.f);
+  ds::parameters<float> params;
+  params.add("head", w, dw);
+  params.add("backbone", b, db, ds::group{1});
+  // snippet: rates
+  ds::cosine const factor{.peak = 1, .steps = 1000};
+  ds::optimizer opt{params, ds::adamw{.lr = 1e-3, .weight_decay = 0}, ds::scale_learning_rate(factor)};
+  opt.group(1).lr = 1e-4;
+  // end
+  opt.step();
+  claim(close(1 - w[0], 1e-3, 1e-3) && close(1 - b[0], 1e-4, 1e-3), "each group has its rate");
+}
+
+void schedule() {
+  std::vector<float> w(8), dw(8, 1.f);
+  ds::parameters<float> params;
+  params.add("w", w, dw);
+  // snippet: schedule
+  auto const rate = ds::warmup<ds::cosine>{.steps = 100, .then = {.peak = 3e-4, .steps = 900}};
+  ds::optimizer opt{params, ds::adamw{}, ds::learning_rate(rate)};
+  for (int t = 0; t < 1000; ++t) {
+    opt.step();
+    if (t % 100 == 0) std::printf("step %d: lr %.2g\n", t, opt.report().learning_rate);
+  }
+  // end
+  claim(opt.report().learning_rate == rate(999) && rate(100) == 3e-4, "the rate in use is that of the schedule");
+}
+
+// snippet: own_schedule
+/// A sawtooth: from peak to 0 in each period.
+struct sawtooth {
+  double peak = 1e-3;
+  std::int64_t period = 100;
+
+  DESCENT_HD double operator()(std::int64_t step) const { return peak * (1 - double(step % period) / double(period)); }
+};
+// end
+
+void own_schedule() {
+  std::vector<float> w(8), dw(8, 1.f);
+  ds::parameters<float> params;
+  params.add("w", w, dw);
+  // snippet: own_schedule_used
+  ds::optimizer opt{params, ds::adamw{}, ds::learning_rate(sawtooth{.peak = 0.01, .period = 4})};
+  // end
+  double last = 0;
+  for (int t = 0; t < 5; ++t) {
+    opt.step();
+    double const rate = opt.report().learning_rate;
+    claim(t == 0 || (t == 4) == (rate > last), "the rate falls and starts again");
+    last = rate;
+  }
+  claim(last == 0.01, "at its peak");
+}
+
+void finder() {
+  std::vector<float> w(8, 4.f), dw(8);
+  ds::parameters<float> params;
+  params.add("w", w, dw);
+  // snippet: finder
+  ds::optimizer opt{params, ds::sgd{}};
+  auto const curve = ds::find_learning_rate(opt, params, {.lowest = 1e-4, .highest = 10}, [&] {
+    double loss = 0;  // of the next batch, with its gradients
+    for (std::size_t i = 0; i < w.size(); ++i) dw[i] = w[i], loss += 0.5 * w[i] * w[i];
+    return loss;
+  });
+  opt.group(0).lr = curve.steepest();
+  // end
+  claim(w[0] == 4, "the values are back");
+  claim(opt.group(0).lr > 0.01 && opt.group(0).lr < 2, "the steepest rate is below the limit of stability, 2");
+}
+
+void clipping() {
+  std::vector<float> w(2), dw{3, 4};
+  ds::parameters<float> params;
+  params.add("w", w, dw);
+  // snippet: clipping
+  ds::optimizer opt{params, ds::sgd{.lr = 1}, ds::clip_norm{1}};
+  opt.step();
+  auto const r = opt.report();
+  std::printf("norm %g, gradients times %g\n", r.grad_norm, r.clip_factor);
+  // end
+  claim(r.grad_norm == 5 && close(r.clip_factor, 0.2, 1e-7), "the report has the norm before clipping, and the factor");
+  claim(close(std::hypot(w[0], w[1]), 1, 1e-6), "the update has the norm 1");
+}
+
+void accumulation() {
+  std::vector<float> w(1), dw(1);
+  ds::parameters<float> params;
+  params.add("w", w, dw);
+  auto const backward = [&](int batch) { dw[0] += float(batch); };
+  // snippet: accumulation
+  ds::optimizer opt{params, ds::sgd{.lr = 1}, ds::accumulate{4}, ds::zero_grad{}};
+  for (int batch = 0; batch < 8; ++batch) {
+    backward(batch);  // adds to the gradients
+    opt.step();       // updates with the mean at every fourth call
+  }
+  // end
+  claim(opt.report().step == 2 && w[0] == -(0 + 1 + 2 + 3) / 4.f - (4 + 5 + 6 + 7) / 4.f, "two updates with means");
+}
+
+void averages() {
+  std::vector<float> w(8, 1.f), dw(8);
+  ds::parameters<float> params;
+  params.add("w", w, dw);
+  auto const evaluate = [&] { return w[0]; };
+  // snippet: averages
+  ds::optimizer opt{params, ds::sgd{.lr = 0.1}, ds::ema{.decay = 0.9}};
+  for (int t = 0; t < 10; ++t) {
+    for (std::size_t i = 0; i < w.size(); ++i) dw[i] = w[i];
+    opt.step();
+  }
+  opt.swap_average();  // the values are the averages
+  float const of_average = evaluate();
+  opt.swap_average();  // the values are the trained ones again, bit for bit
+  // end
+  claim(of_average == opt.average("w")[0] && of_average > w[0] && close(w[0], std::pow(0.9, 10), 1e-5),
+        "the averages are evaluated, and training can continue");
+}
+
+void freezing() {
+  std::vector<float> w(8), dw(8, 1.f), b(2), db(2, 1.f);
+  // snippet: freezing
+  ds::parameters<float> params;
+  params.add("backbone", w, dw, ds::group{0});
+  params.add("head", b, db, ds::group{1});
+  ds::optimizer opt{params, ds::adamw{}};
+  opt.freeze(0);
+  opt.step();  // trains the head alone
+  // end
+  claim(w[0] == 0 && b[0] != 0, "a frozen group stays");
+  // snippet: thawing
+  opt.freeze(0, false);
+  // end
+  opt.step();
+  claim(w[0] != 0, "and moves once it is thawed");
+}
+
+void projection() {
+  std::vector<ds::half> w(8, ds::half(0.f)), dw(8, ds::half(1.f));
+  ds::parameters<ds::half> params;
+  params.add("w", w, dw);
+  // snippet: projection
+  ds::optimizer opt{params, ds::sgd{.lr = 0.1}, ds::master<float>{}};
+  opt.step();
+  for (auto& x : w)
+    if (float(x) < 0) x = ds::half(0.f);
+  opt.reload_values();  // with masters or slow weights, which the next step would start from
+  // end
+  claim(float(w[0]) == 0, "the values are projected");
+  std::ranges::fill(dw, ds::half(0.f));
+  opt.step();
+  claim(float(w[0]) == 0, "and stay so");
+}
+
+// snippet: own_policy
+/// Keeps the parameters in a box:   next <- min(max(next, low), high)
+struct box {
+  double low = -1, high = 1;
+
+  using policy_kind = ds::kind::around<box>;
+  template <class Real> struct terms { Real low, high; };
+  DESCENT_HD terms<double> at(std::int64_t, double) const { return {low, high}; }
+
+  template <class Real> DESCENT_HD static Real around(Real, Real, Real next, terms<Real> const& k) {
+    using ds::max, ds::min;
+    return min(max(next, k.low), k.high);
+  }
+};
+// end
+
+void own_policy() {
+  std::vector<float> w(8), dw(8, 1.f);
+  ds::parameters<float> params;
+  params.add("w", w, dw);
+  // snippet: own_policy_used
+  ds::optimizer opt{params, ds::sgd{.lr = 0.1}, box{.low = -0.25}};
+  // end
+  for (int t = 0; t < 2; ++t) opt.step();
+  claim(close(w[0], -0.2, 1e-6), "inside of the box the policy changes nothing");
+  for (int t = 0; t < 5; ++t) opt.step();
+  claim(w[0] == -0.25f, "the box holds the values");
+}
+
+// snippet: own_rule
+/// Normalises each element's gradient by its running size:   v <- b v + (1 - b) |g|     p <- p - lr g / (v + eps)
+struct running_size {
+  double lr = 1e-3, beta = 0.9, eps = 1e-8;
+
+  template <class Real> struct state { Real v; };
+  template <class Real> struct terms { Real lr, b, a, eps; };
+  DESCENT_HD terms<double> at(std::int64_t) const { return {lr, beta, 1 - beta, eps}; }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    using ds::abs;
+    s.v = k.b * s.v + k.a * abs(g);
+    return p - k.lr * g / (s.v + k.eps);
+  }
+};
+// end
+
+void own_rule() {
+  std::vector<float> w(8), dw(8, 2.f);
+  ds::parameters<float> params;
+  params.add("w", w, dw);
+  // snippet: own_rule_used
+  ds::optimizer opt{params, running_size{.lr = 0.01}, ds::clip_norm{10}};
+  // end
+  opt.step();
+  claim(close(w[0], -0.01 * 2 / (0.1 * 2), 1e-5), "the first step is lr / (1 - beta)");
+}
+
+void cautious() {
+  std::vector<float> w(2, 1.f), dw{1, -1};
+  ds::parameters<float> params;
+  params.add("w", w, dw);
+  // snippet: cautious
+  ds::optimizer opt{params, ds::adamw{.lr = 1e-2, .weight_decay = 0}, ds::cautious_decay{.weight_decay = 0.1}};
+  // end
+  opt.step();
+  claim(close(w[0], 1 - 1e-2 - 1e-3, 1e-6) && close(w[1], 1 + 1e-2, 1e-6),
+        "only the element that moves towards zero decays");
+}
+
+// snippet: run_time
+ds::any_optimizer make_optimizer(ds::parameters<float> const& params, std::string const& name, double lr) {
+  std::variant<ds::adamw, ds::lion> rule;
+  if (name == "lion") rule = ds::lion{};
+  auto opt = ds::choose([&](auto chosen) { return ds::any_optimizer{ds::optimizer{params, chosen}}; }, rule);
+  opt.set(0, "lr", lr);
+  return opt;
+}
+// end
+
+void run_time() {
+  for (std::string const name : {"adamw", "lion"}) {
+    std::vector<float> w(8), dw(8, 1.f);
+    ds::parameters<float> params;
+    params.add("w", w, dw);
+    auto opt = make_optimizer(params, name, 0.5);
+    opt.step();
+    claim(close(w[0], -0.5, 1e-6) && (opt.explain().find("lion") != std::string::npos) == (name == "lion"), name);
+  }
+}
+
+void matrices() {
+  std::vector<float> W(64 * 32), dW(W.size()), b(32), db(32, 1.f);
+  for (std::size_t i = 0; i < dW.size(); ++i) dW[i] = float(i % 7) - 3;
+  // snippet: matrices
+  ds::parameters<float> params;
+  params.add("W", W, dW, ds::shape{64, 32});  // with a shape: by muon
+  params.add("b", b, db);                     // without: by adamw
+  ds::optimizer opt{params, ds::adamw{.lr = 1e-3}, ds::matrices{ds::muon{.lr = 0.02}}};
+  opt.step();
+  opt.matrix_rule().lr = 0.01;
+  // end
+  double squares = 0;
+  for (float const x : W) squares += double(x) * double(x);
+  claim(close(b[0], -1e-3, 1e-3) && std::sqrt(squares) > 0.02, "one step updates both");
+}
+
+// ---- precision
+
+void train_half() {
+  std::vector<ds::half> w(8, ds::half(0.f)), dw(8, ds::half(0.f));
+  std::vector<float> const x{1, -1, 0.5f, 2, -2, 1.5f, -0.5f, 1};
+  // snippet: half
+  ds::parameters<ds::half> params;
+  params.add("w", w, dw);
+  ds::optimizer opt{params, ds::adamw{.lr = 0.01}, ds::master<float>{}, ds::dynamic_loss_scale{}};
+  for (int t = 0; t < 500; ++t) {
+    float const scale = float(opt.loss_scale());  // multiplies the loss; in a kernel *opt.loss_scale_pointer()
+    for (std::size_t i = 0; i < w.size(); ++i) dw[i] = ds::half(scale * 4 * (float(w[i]) - x[i]));
+    opt.step();
+  }
+  std::printf("%d steps skipped, scale %g\n", int(opt.report().skipped), opt.report().loss_scale);
+  // end
+  claim(opt.report().skipped > 0 && opt.report().loss_scale < 65536, "the scale backs off from overflows");
+  for (std::size_t i = 0; i < x.size(); ++i) claim(close(float(w[i]), x[i], 0, 0.05), "and the run converges");
+}
+
+void train_bfloat16() {
+  std::vector<ds::bfloat16> w(8, ds::bfloat16(1.f)), dw(8, ds::bfloat16(1.f));
+  // snippet: bfloat16
+  ds::parameters<ds::bfloat16> params;
+  params.add("w", w, dw);
+  ds::optimizer opt{params, ds::adamw{.lr = 1e-4, .weight_decay = 0}, ds::master<float>{}};
+  // end
+  for (int t = 0; t < 100; ++t) opt.step();
+  claim(close(opt.master("w")[0], 0.99, 1e-3) && close(float(w[0]), 0.99, 4e-3), "small updates are not lost");
+}
+
+// snippet: half_arithmetic
+float dot(std::vector<ds::half> const& w, std::vector<float> const& x) {
+  float sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) sum += float(w[i]) * x[i];  // w[i] * x[i] is ambiguous
+  return sum;
+}
+void store(std::vector<ds::half>& dw, std::size_t i, float gradient) { dw[i] = ds::half(gradient); }
+// end
+
+template <class T> concept multiplies_float = requires(T w, float x) { w * x; };
+static_assert(!multiplies_float<ds::half> && multiplies_float<float>);
+
+void half_arithmetic() {
+  std::vector<ds::half> w(3, ds::half(0.5f));
+  store(w, 2, 2.f);
+  claim(dot(w, {1, 2, 3}) == 7.5f, "halves are computed with in float");
+}
+
+// ---- ranks
+
+void threads() {
+  float mean[2] = {};
+  // snippet: threads
+  ds::comm::threads world{2};
+  auto const train = [&](int rank) {
+    auto comm = world.rank(rank);
+    std::vector<float> w(8), dw(8);  // of each rank its own
+    ds::parameters<float> params;
+    params.add("w", w, dw);
+    ds::optimizer opt{params, ds::sgd{.lr = 1}, ds::replicated{comm}};
+    std::ranges::fill(dw, float(rank + 1));  // the gradient of this rank's part of the batch
+    opt.step();                              // all ranks update with the mean
+    mean[rank] = -w[0];
+  };
+  std::thread other(train, 1);
+  train(0);
+  other.join();
+  // end
+  claim(mean[0] == 1.5f && mean[1] == 1.5f, "both ranks have the mean of the gradients");
+}
+
+// ---- what a step does
+
+void skipped() {
+  std::vector<float> w(8, 1.f), dw(8), b(2), db(2);
+  ds::parameters<float> params;
+  params.add("w", w, dw);
+  params.add("b", b, db);
+  db[1] = std::numeric_limits<float>::infinity();
+  // snippet: skipped
+  ds::optimizer opt{params, ds::adamw{}, ds::skip_nonfinite{}};
+  opt.step();
+  if (auto const r = opt.report(); !r.applied) {
+    std::printf("skipped: %s\n", r.why.c_str());
+    for (auto const& t : opt.diagnose())
+      if (!t.finite) std::printf("  %s\n", t.name.c_str());
+  }
+  // end
+  claim(!opt.report().applied && opt.report().skipped == 1 && w[0] == 1, "the step changed nothing");
+  claim(opt.report().why.find("'b'") != std::string::npos && !opt.diagnose()[1].finite, "the tensor is named");
+}
+
+void memory() {
+  // snippet: memory
+  std::vector<ds::bfloat16> w(4096), dw(4096);  // a sample: what counts is bytes per parameter
+  ds::parameters<ds::bfloat16> params;
+  params.add("sample", w, dw);
+  auto const owned = ds::memory(params, ds::adamw{}, ds::master<float>{}, ds::clip_norm{1});
+  double const stored = 2 * sizeof(ds::bfloat16) + owned.bytes_per_parameter();
+  constexpr auto moved =
+      ds::bytes_per_parameter<ds::bfloat16, ds::bfloat16, ds::adamw, ds::master<float>, ds::clip_norm>();
+  std::printf("7e9 parameters: %.0f GB, a step of %.0f ms at 4 TB/s\n", stored * 7, double(moved) * 7 / 4);
+  // end
+  claim(stored == 16 && moved == 30, "value, gradient, master and two moments are stored");
+}
+
+void profile() {
+  std::vector<float> w(8), dw(8, 1.f);
+  ds::parameters<float> params;
+  params.add("w", w, dw);
+  example::nvtx_tool::attach();
+  // snippet: profile
+  ds::optimizer opt{params, ds::adamw{}, ds::clip_norm{1}, ds::nvtx_ranges{}};
+  // end
+  opt.step();
+  auto const ranges = example::nvtx_tool::take();
+  claim(ranges == std::vector<std::string>{"descent: step", "  descent: measure", "  descent: update"},
+        "a profiler gets the parts of the step");
+
+  std::vector<float> W(16, 1.f), dW(16, 1.f);
+  ds::parameters<float> matrix;
+  matrix.add("W", W, dW, ds::shape{4, 4});
+  ds::optimizer by_muon{matrix, ds::adamw{}, ds::matrices{ds::muon{}}, ds::nvtx_ranges{}};
+  by_muon.step();
+  claim(example::nvtx_tool::take() ==
+            std::vector<std::string>{"descent: step", "  descent: update", "    descent: matrices"},
+        "also of that of matrices");
+}
+
+}  // namespace
+
+int main() {
+  return example::exit_code([] {
+    for (auto const task : {groups, rates, schedule, own_schedule, finder, clipping, accumulation, averages, freezing,
+                            projection, own_policy, own_rule, cautious, run_time, matrices, train_half, train_bfloat16,
+                            half_arithmetic, threads, skipped, memory, profile})
+      task();
+  });
+}
