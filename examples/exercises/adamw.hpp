@@ -4,13 +4,13 @@
 // Exercise 7: L2 or decoupled decay.
 //
 // This is Adam with L2 decay: the decay is part of the gradient, so it is divided by sqrt(v^), and weights with large
-// gradients hardly decay. Turn it into AdamW, which takes the decay past both averages:
+// gradients hardly decay. Turn it into AdamW, which keeps the decay out of both averages:
 //
 //     m <- b1 m + (1 - b1) g
 //     v <- b2 v + (1 - b2) g^2
 //     p <- p - lr (m^ / (sqrt(v^) + eps) + wd p)
 //
-// Hint: one line goes, another one grows.
+// Hint: delete one line and extend another.
 #pragma once
 
 #include <descent/core/rule.hpp>

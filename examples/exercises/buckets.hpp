@@ -3,8 +3,8 @@
 //
 // Exercise 21: buckets of gradients.
 //
-// The backward pass completes gradients from the last parameter to the first. To send them while it goes on, neighbours
-// are put into buckets of at most `limit` bytes, but a single larger gradient is a bucket of its own. Return the first
+// The backward pass completes gradients from the last parameter to the first. To send them during that pass, neighbours
+// are put into buckets of at most `limit` bytes; a single larger gradient is a bucket by itself. Return the first
 // parameter of each bucket, in the order in which they are sent.
 //
 //     bytes 4 4 4 4 4, limit 8:   buckets {3, 4}, {1, 2}, {0}   ->   3, 1, 0

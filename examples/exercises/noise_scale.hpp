@@ -5,7 +5,7 @@
 //
 // The square of a gradient's norm is too large on average, because noise adds to it: E |g_b|^2 = |G|^2 + S / b for a
 // batch of b examples. From the mean squares of the norms at two batch sizes b < B, return the noise scale S / |G|^2,
-// which is about the batch from which larger ones help little.
+// which is about the batch above which a larger one helps little.
 //
 //     |G|^2 = (B |g_B|^2 - b |g_b|^2) / (B - b)     S = (|g_b|^2 - |g_B|^2) / (1 / b - 1 / B)     return S / |G|^2
 //

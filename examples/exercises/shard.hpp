@@ -4,8 +4,8 @@
 // Exercise 26: which examples a rank reads.
 //
 // `order` is the order of the examples in this epoch, the same on all ranks. Rank r of n takes every n-th example,
-// beginning with the r-th. All ranks must take equally many: if the number does not divide, the order goes on with its
-// first examples until it does. Return the examples of one rank.
+// beginning with the r-th. All ranks must take equally many. If the number does not divide, the order continues with
+// its first examples until it does. Return the examples of one rank.
 //
 //     order 4 0 3 1 2, 2 ranks:   rank 0: 4 3 2   rank 1: 0 1 4
 //

@@ -3,7 +3,7 @@
 //
 // Exercise 20: the best rate for a valley.
 //
-// Gradient descent on a quadratic multiplies the error along each axis by 1 - lr h, h being the axis's curvature. All
+// Gradient descent on a quadratic multiplies the error along each axis by 1 - lr h, where h is its curvature. All
 // curvatures lie between `smallest` and `largest`, both above 0. Return the constant rate at which the slowest axis is
 // fastest, and the factor by which its error shrinks in a step.
 //

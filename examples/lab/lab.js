@@ -25,7 +25,7 @@ const lab = (() => {
     history.replaceState(null, '', model.hidden ? `#lesson=${model.lesson}` : model.toHash());
   }
 
-  /// Makes a change and runs again. `what` names the control: 'all' and 'runs' draw the controls anew.
+  /// Makes a change and runs again. `what` names the control: 'all' and 'runs' redraw the controls.
   function act(change, what) {
     pause();
     if (model.hidden) model.hidden = false, id('question').hidden = true, drawLessons();
@@ -147,7 +147,8 @@ const lab = (() => {
     document.addEventListener('keydown', event => {
       if (event.ctrlKey || event.metaKey || event.altKey || model.hidden) return;
       if (/^(INPUT|SELECT|TEXTAREA|BUTTON|SUMMARY|A)$/.test(event.target.tagName)) return;
-      const done = {' ': play, '.': () => stepBy(1), ',': () => stepBy(-1), Home: () => stepBy(-model.step)}[event.key];
+      const done = {' ': play, '.': () => stepBy(1), ',': () => stepBy(-1), Home: () => stepBy(-model.step),
+        End: () => stepBy(model.problem.steps)}[event.key];
       if (done) event.preventDefault(), done();
     });
   }
@@ -182,13 +183,21 @@ const lab = (() => {
     wireMap(), wireKeys();
   }
 
+  /// Opens the panel of formats with this number.
+  function showNumber(text) {
+    id('numbers-fold').open = true;
+    numbers.type(text);
+    id('numbers-fold').scrollIntoView();
+  }
+
   /// Takes the state from the address, or the first one.
   function load() {
     pause();
     model.hidden = false, model.lesson = '';
     id('question').hidden = true;
-    const lesson = /^#lesson=(\w+)$/.exec(location.hash);
+    const lesson = /^#lesson=(\w+)$/.exec(location.hash), number = /^#number=(.+)$/.exec(location.hash);
     if (lesson && openLesson(lesson[1])) return;
+    if (number) showNumber(number[1]);
     if (!model.fromHash(location.hash)) model.set({
       problem: {surface: 1, x: -1.2, y: 1}, step: 300,
       runs: [{name: 'adam', fields: {lr: 0.05}}, {name: 'sgd', fields: {lr: 0.001, momentum: 0.9}},
@@ -202,7 +211,7 @@ const lab = (() => {
     act, goTo, load, openLesson, play,
     async start() {
       await engine.start();
-      wire(), load(), numbers.start();
+      numbers.start(), wire(), load();
     }
   };
 })();

@@ -46,6 +46,20 @@ const lessons = (() => {
       'direction the same sum makes steps up to 10 times as long. Look at b in the table when y changes its ' +
       'sign.'
   }, {
+    id: 'limit', title: 'Momentum allows a larger rate',
+    setup: {
+      problem: {condition: 10, steps: 200},
+      runs: [{name: 'sgd', fields: {lr: 2.05}}, {name: 'sgd', fields: {lr: 2.05, momentum: 0.9}},
+        {name: 'sgd', fields: {lr: 3.9, momentum: 0.9}}]
+    },
+    question: 'The steepest curvature is 1, and gradient descent diverges from lr = 2 on. Which of these runs ' +
+      'converge: lr = 2.05 without momentum, 2.05 with momentum 0.9, 3.9 with momentum 0.9?',
+    answers: ['None of them.', 'Only the second.', 'The second and the third.'],
+    right: 1,
+    holds: () => Math.abs(at(0, 200, 'value1')) > 100 && loss(1) < 1e-6 && Math.abs(at(2, 200, 'value1')) > 100,
+    why: 'With momentum the limit is lr < 2 (1 + momentum) / curvature, here 3.8. Set the third rate to 3.7: it ' +
+      'converges too.'
+  }, {
     id: 'bias', title: 'Adam without bias correction',
     setup: {
       problem: {steps: 60},
@@ -100,7 +114,7 @@ const lessons = (() => {
       'each time. Compare "step that the rule asks for" with "step that is stored". A float master copy ' +
       'helps. So does rounding at random.'
   }, {
-    id: 'random', title: 'Rounding at random goes on',
+    id: 'random', title: 'Stochastic rounding does not stall',
     setup: {
       problem: {condition: 1, steps: 2000},
       runs: [

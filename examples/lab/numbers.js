@@ -145,7 +145,7 @@ const numbers = (() => {
 
   function show() {
     if (document.activeElement !== id('number')) id('number').value = written(x);
-    id('number').removeAttribute('aria-invalid');
+    id('number').removeAttribute('aria-invalid'), id('number-why').textContent = '';
     const size = Math.abs(x);
     if (size > 0 && Number.isFinite(size)) id('number-size').value = Math.log2(size);
     id('number-size').setAttribute('aria-valuetext', written(x));
@@ -171,13 +171,17 @@ const numbers = (() => {
     }
   }
 
+  /// Takes a number as typed.
+  function type(text) {
+    const value = parsed(text), why = id('number-why');
+    id('number').setAttribute('aria-invalid', value === undefined);
+    why.textContent = value === undefined ? `"${text}" is not a number: type 0.1, 1/3, 2^-24, inf or nan.` : '';
+    if (value !== undefined) set(value);
+  }
+
   function start() {
     draw();
-    id('number').addEventListener('input', () => {
-      const value = parsed(id('number').value);
-      if (value === undefined) id('number').setAttribute('aria-invalid', 'true');
-      else set(value);
-    });
+    id('number').addEventListener('input', () => type(id('number').value));
     id('number').addEventListener('blur', show);
     id('number-size').addEventListener('input', () =>
       set((x < 0 ? -1 : 1) * Number((2 ** Number(id('number-size').value)).toPrecision(4))));
@@ -185,5 +189,5 @@ const numbers = (() => {
       button.addEventListener('click', () => set(parsed(button.dataset.number)));
     show();
   }
-  return {list, encode, decode, neighbour, start, set, get x() { return x; }};
+  return {list, encode, decode, neighbour, start, set, type, get x() { return x; }};
 })();

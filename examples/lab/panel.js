@@ -33,11 +33,13 @@ const panel = (() => {
   const number = text => /^\s*\+?inf(inity)?\s*$/i.test(text) ? Infinity : text.trim() === '' ? NaN : Number(text);
   const written = x => Number.isFinite(x) ? String(Number(x.toPrecision(12))) : 'inf';
 
-  /// `fit` turns what the reader asks for into what can be.
-  function real({label, name, kind, initial, value, range, help, fit = x => x, change}) {
+  /// `fit` turns what the reader asks for into what can be, and `rule` says what that is.
+  function real({label, name, kind, initial, value, range, help, fit = x => x, rule = '', change}) {
     const scale = scaleOf(kind, initial, range), key = `control${++count}`;
     const slider = make('input', {type: 'range', min: scale.min, max: scale.max, step: scale.step, id: key});
     const text = make('input', {type: 'text', inputMode: 'decimal', autocomplete: 'off'});
+    const why = make('p', {className: 'why', id: `${key}-why`});
+    why.setAttribute('role', 'alert'), text.setAttribute('aria-describedby', why.id);
     const show = x => {
       slider.value = scale.to(x), text.value = written(x);
       slider.setAttribute('aria-valuetext', written(x));
@@ -46,17 +48,22 @@ const panel = (() => {
     text.setAttribute('aria-label', `${label}, number`);
     slider.addEventListener('input', () => {
       const x = fit(scale.from(Number(slider.value)));
+      why.textContent = '';
       text.value = written(x), slider.setAttribute('aria-valuetext', written(x));
       change(value = x);
     });
     text.addEventListener('change', () => {
-      const x = fit(number(text.value));
-      if (Number.isNaN(x) || (range && !(x >= range[0] && x <= range[1]))) return show(value);
+      const asked = number(text.value), x = fit(asked), said = text.value.trim() || 'Nothing';
+      const refused = Number.isNaN(x) ? `${said} is not a number` :
+        range && !(x >= range[0] && x <= range[1]) ? `${said} is not between ${range[0]} and ${range[1]}` : '';
+      why.textContent = refused ? `${refused}. It stays ${written(value)}.` :
+        x !== asked ? `${said} is not possible: ${rule}. It is now ${written(x)}.` : '';
+      if (refused) return show(value);
       show(x), change(value = x);
     });
     show(value);
     return make('div', {className: 'control', title: help || ''},
-      make('label', {htmlFor: key, textContent: label}), slider, text);
+      make('label', {htmlFor: key, textContent: label}), slider, text, why);
   }
   function flag({label, name, value, help, change}) {
     const box = make('input', {type: 'checkbox', checked: Boolean(value)});
@@ -164,11 +171,11 @@ const panel = (() => {
         change: x => act(() => { p.surface = x, [p.x, p.y] = surfaces[x].start, model.step = 0; }, 'all')}),
       make('p', {className: 'hint', textContent: surfaces[p.surface].said}),
       p.surface === 0 && real({label: 'Condition', name: 'condition', kind: 'positive', initial: 10, range: null,
-        value: p.condition, fit: x => Math.max(x, 1), change: set('condition')}),
+        value: p.condition, fit: x => Math.max(x, 1), rule: 'at least 1', change: set('condition')}),
       p.surface === 0 && real({label: 'Turned by (degrees)', name: 'angle', range: [0, 180, 1], value: p.angle,
         change: set('angle')}),
       model.network && real({label: 'Batch (images)', name: 'batch', range: [1, mostImages, 1], value: p.batch,
-        fit: Math.round, change: set('batch')}),
+        fit: Math.round, rule: 'whole images', change: set('batch')}),
       !model.network && real({label: 'Start x', name: 'x', range: [-10, 10, 0.001], value: p.x, change: set('x')}),
       !model.network && real({label: 'Start y', name: 'y', range: [-10, 10, 0.001], value: p.y, change: set('y')}),
       !model.network && real({label: 'Gradient noise', name: 'noise', kind: 'size', initial: 0.1, value: p.noise,
@@ -177,7 +184,7 @@ const panel = (() => {
       real({label: 'Loss times', name: 'size', kind: 'positive', initial: 1, value: p.size, change: set('size'),
         help: 'A factor of the loss, as in a mean over many examples'}),
       real({label: 'Steps', name: 'steps', range: [1, mostSteps, 1], value: p.steps,
-        fit: Math.round, change: set('steps')})
+        fit: Math.round, rule: 'whole steps', change: set('steps')})
     ].filter(Boolean));
   }
 

@@ -75,11 +75,11 @@ template <class Real> struct batch_norm {
 };
 
 /// A hidden layer of 50 units with batch normalization before relu.
-template <class Real> struct normalized_network {
+template <class Real, class Norm = batch_norm<Real>> struct normalized_network {
   cpu device{};
   random_source random;
   dense<cpu, Real> first, second;
-  batch_norm<Real> norm;
+  Norm norm;
   std::vector<Real> input;
   std::vector<double> loss;
   std::vector<std::int64_t> correct;

@@ -61,10 +61,7 @@ example::panel map_of(std::string const& title) {
 
 int main(int argc, char** argv) {
   return example::exit_code([&] {
-    example::learn::options const options{
-        argc,
-        argv,
-        {.what = "Fits a line by gradient descent, by hand and by optimizer, with several learning rates."}};
+    example::learn::options const options{argc, argv, {.what = "Fits a line by gradient descent, with five rates."}};
     // snippet: by_hand
     line_fit f;
     for (int t = 1; t <= 3; ++t) {

@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
     std::printf("each rank uses its own gradient: by %.1f\n", double(difference_by_hand(1)));
     std::printf("each rank sums in its own order: by %.0e\n", double(difference_by_hand(4)));
     std::printf("another rate on rank 2: %s\n", train(p, {0.01, 0.01, 0.02, 0.01}).c_str());
-    example::claim(largest_difference(p) == 0, "copies are identical to the bit");
+    example::claim(largest_difference(p) == 0, "copies are identical, bit for bit");
     example::claim(difference_by_hand(1) > 0.1f && difference_by_hand(4) > 0, "by hand they are not");
   });
 }

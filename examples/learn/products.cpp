@@ -42,8 +42,7 @@ std::vector<product> const products{
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::options const options{
-        argc, argv, {.what = "Shows which products tensor cores make faster, and what padding costs."}};
+    learn::options const options{argc, argv, {.what = "Shows which products tensor cores make faster."}};
     std::printf("flops per byte at which the two sides are equal: half %.0f, float %.0f\n\n", half_peak / bandwidth,
                 float_peak / bandwidth);
     std::puts("product y = x W                     Mflop  flops per byte      bound by    at most   tiles");

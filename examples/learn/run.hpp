@@ -28,6 +28,7 @@ struct settings {
   int look_every = 0;  // steps between two looks at the test images, 0: only at the end
   double loss_goal = 0;  // the run also ends when the mean loss of as many batches as an epoch has is below it
   int images = 1438;     // of the training images, drawn by the seed if these are not all
+  dataset const* of = nullptr;  // other images than data(), all of them
 };
 
 /// What the test images say after a step: mean loss and percentage.
@@ -76,7 +77,7 @@ struct whole_batch {
   }
 };
 
-/// Shuffled anew in each epoch, unless a batch has all images.
+/// Shuffled again in each epoch, unless a batch has all images.
 struct run_order {
   reshuffled by;
   bool whole;
@@ -88,8 +89,8 @@ struct run_order {
 /// gradients for step t in the network.
 template <class Value = float>
 result train_with(settings const& s, auto&& gradient, auto const&... recipe) {
-  dataset const& all = data();
-  auto const images = s.images < all.train.count() ? drawn(all.train, s.images, s.seed) : all.train;
+  dataset const& all = s.of ? *s.of : data();
+  auto const images = !s.of && s.images < all.train.count() ? drawn(all.train, s.images, s.seed) : all.train;
   cpu device;
   random_source initial{s.seed, 0};
   network<cpu, Value> net{device, images.features, parse_network(s.network), all.classes, s.batch, initial};

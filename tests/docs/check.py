@@ -108,7 +108,7 @@ def course():
                 found = re.findall(r"^!\[.*\]\(../pictures/(?:learn_)?(\w+)\.svg\)\n\n(.*)", text.read(), re.M)
             for name, line in found:
                 said = [f"learn_{name} --picture {name}.svg`, ", f"/pictures . {name}`, ",
-                        "Picture: `build/examples/compare_optimizers", "Picture: of no program."]
+                        "Picture: `build/examples/compare_optimizers", "Picture: drawn by hand."]
                 if not line.startswith("Picture: ") or not any(part in line for part in said):
                     yield f"{page}: no line under {name}.svg says what draws it"
     programs = os.path.join(root, "examples/learn")

@@ -140,6 +140,8 @@ class Browser:
     def key(self, key, code=None):
         for kind in ("keyDown", "keyUp"):
             text = {"text": key} if len(key) == 1 and kind == "keyDown" else {}
+            if key == "End":  # without this number a slider does not know the key
+                text["windowsVirtualKeyCode"] = 35
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=code or key, **text)
 
     def picture(self, path, width, height, dark=False):
@@ -376,6 +378,14 @@ def check_controls(browser):
     box("x", "11")
     check(run("model.problem.x") == -0.5 and run(shown.format("x")) == "-0.5",
           "a start outside of [-10, 10] is not taken")
+    why = "document.querySelector('#problem input[type=text][data-name={}]').parentNode.querySelector('.why').textContent"
+    check(run(why.format("x")) == "11 is not between -10 and 10. It stays -0.5.", "the page says why")
+    box("y", "up")
+    check(run(why.format("y")) == "up is not a number. It stays 1.75.", "also of what is not a number")
+    box("condition", "0.5")
+    check(run(why.format("condition")) == "0.5 is not possible: at least 1. It is now 1.", "and of what it corrects")
+    box("condition", "100")
+    check(run(why.format("condition")) == "", "until the next number that it takes")
     first = at(0, "loss"), at(1, "value0")
     box("size", "4")
     check(math.isclose(at(0, "loss"), 4 * first[0], rel_tol=1e-6) and
@@ -435,6 +445,9 @@ def check_controls(browser):
     check(run("model.step") == 39, "the comma key goes back")
     browser.key("Home")
     check(run("model.step") == 0, "Home goes to the start")
+    browser.key("End")
+    check(run("model.step === model.problem.steps"), "End goes to the last step")
+    browser.key("Home")
     said = "document.getElementById('play').textContent"
     browser.key(" ", "Space")
     check(run(said) == "Pause", "the space bar plays")
@@ -458,6 +471,12 @@ def check_controls(browser):
     check(run("document.getElementById('link-said').textContent") == "", "which is not said of the next state")
     run("window.refuse = true")
     check(run(link) == "It is in the address bar.", "or is in the address bar")
+    sliders = run("[...document.querySelectorAll('input[type=range]')].map((one, i) => (one.dataset.place = i))")
+    for place in sliders:
+        slider = f"document.querySelector('input[data-place=\"{place}\"]')"
+        run(f"document.getElementById('numbers-fold').open = true; {slider}.focus()")
+        browser.key("End")
+        check(run(f"{slider} && Math.abs({slider}.value - {slider}.max) < 1e-9"), f"End moves slider {place} to its end")
 
 
 class Format:
@@ -569,6 +588,49 @@ def check_lessons(browser):
     check(nameless == 0, "every control has a name")
 
 
+def check_places(browser):
+    """Where question, picture and sliders are."""
+    boxes = ("(names => names.map(name => { const b = document.querySelector(name).getBoundingClientRect(); "
+             "return [b.left, b.top, b.right, b.bottom]; }))(['#question', '.map-frame', '.scrub', '#fields input'])")
+    for width in (1280, 360):
+        browser.call("Emulation.setDeviceMetricsOverride", width=width, height=740, deviceScaleFactor=1, mobile=False)
+        browser.run("lab.openLesson('momentum')")
+        question, picture, scrub, slider = browser.run(boxes)
+        if width == 1280:
+            check(question[0] >= picture[2] and abs(question[1] - picture[1]) < 80, "the question is beside the picture")
+        else:
+            check(question[3] <= picture[1] <= question[3] + 80, "on a phone it is right above the picture")
+            check(0 < slider[1] - scrub[3] < 420, "on a phone the sliders follow the picture")
+            browser.reset("#s.surface=5&s.steps=20&r=sgd,lr:0.1")
+            below = browser.run("['#accuracy', '#fields input'].map(x => document.querySelector(x).getBoundingClientRect().top)")
+            check(0 < below[1] - below[0] < 600, "and those of a network its curves")
+    browser.call("Emulation.clearDeviceMetricsOverride")
+
+
+def check_links(browser):
+    """The course's links to states of the lab."""
+    run, names, chapters = browser.run, set(), set()
+    for page in sorted((root / "docs/learn").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        for state in re.findall(r"lab\.html(#[^)]+)\)", text):
+            chapters.add(page.stem)
+            run(f"location.hash = '#none'; location.hash = {json.dumps(state)}; new Promise(r => setTimeout(r, 60))")
+            if lesson := re.match("#lesson=(.+)", state):
+                names.add(lesson[1])
+                check(run("model.hidden && model.lesson") == lesson[1], f"{page.stem}: a lesson opens: {state}")
+            elif number := re.match("#number=(.+)", state):
+                check(run("document.getElementById('number').value && numbers.x") == float(number[1]),
+                      f"{page.stem}: a number opens: {state}")
+            else:
+                wanted = run("new Promise(r => setTimeout(() => r(location.hash), 400))")
+                check(set(wanted[1:].split("&")) == set(state[1:].split("&")) and
+                      run("model.runs.every(one => one.records)"), f"{page.stem}: a state opens: {state} {wanted}")
+        said = page.stem in ("README", "course", "exercises", "teacher") or re.search(r"^Lab: ", text, re.M)
+        check(bool(said), f"{page.stem} says what to do in the lab, or why there is nothing")
+    check(names == set(run("lessons.map(x => x.id)")), f"each lesson belongs to a chapter {names}")
+    check(len(chapters) > 10, "most chapters have a state of the lab")
+
+
 def check_layout(browser):
     for width in (1280, 768, 360):
         browser.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
@@ -612,6 +674,8 @@ def main():
                 check_lessons(browser)
                 check_numbers(browser)
                 check_layout(browser)
+                check_places(browser)
+                check_links(browser)
                 said = "".join("\n  " + one for one in browser.said)
                 check(not said, "no error and no warning in the console" + said)
             finally:

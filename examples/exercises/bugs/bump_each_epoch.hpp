@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Exercise 14 j: find the bug in this training loop, and mend it.
+// Exercise 14 j: find the bug in this training loop, and fix it.
 //
 // Symptom: on the curve the loss falls within each epoch, but more slowly at the beginning of each, as if the training
 // had just begun. Epochs of one batch show no effect of the momentum at all.

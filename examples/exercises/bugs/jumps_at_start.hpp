@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Exercise 14 a: find the bug in this Adam, and mend it.
+// Exercise 14 a: find the bug in this Adam, and fix it.
 //
 // Symptom: with a constant gradient every step should be lr long. But step 1 is 3.2 lr, step 10 is 6.5 lr, and step
 // 1000 is still 1.26 lr. On the curve the loss jumps up at the start.

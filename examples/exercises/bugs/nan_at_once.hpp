@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Exercise 14 e: find the bug in this Adam, and mend it.
+// Exercise 14 e: find the bug in this Adam, and fix it.
 //
 // Symptom: all parameters are NaN after the first step, although all gradients are finite.
 #pragma once

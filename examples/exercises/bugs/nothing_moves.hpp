@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Exercise 14 f: find the bug in this training loop, and mend it.
+// Exercise 14 f: find the bug in this training loop, and fix it.
 //
 // Symptom: the loss is the same number after every step, to the last digit. The gradients that are printed after the
 // backward pass look right.

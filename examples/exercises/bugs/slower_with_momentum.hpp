@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Exercise 14 i: find the bug in this gradient descent with momentum, and mend it.
+// Exercise 14 i: find the bug in this gradient descent with momentum, and fix it.
 //
 // Symptom: with a constant gradient, momentum 0.9 should make the steps grow to 10 lr g. They shrink to 0.53 lr g, and
 // the loss falls more slowly than without momentum. On the curve every other step is a long one.

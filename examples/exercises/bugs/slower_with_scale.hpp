@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Exercise 14 g: find the bug in this step with clipping and a loss scale, and mend it.
+// Exercise 14 g: find the bug in this step with clipping and a loss scale, and fix it.
 //
 // Symptom: with a loss scale of 1 the loss falls as it should. With a scale of 1024 it falls 1000 times more slowly,
 // although the gradients are divided by the scale.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Exercise 14 b: find the bug in this Adam, and mend it.
+// Exercise 14 b: find the bug in this Adam, and fix it.
 //
 // Symptom: Adam should not care how large gradients are. But a layer whose gradients are 1e-6 takes steps of 0.01 lr
 // instead of 0.99 lr, and hardly learns.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Exercise 14 h: find the bug in this step in half, and mend it.
+// Exercise 14 h: find the bug in this step in half, and fix it.
 //
 // Symptom: the same training in float works. In half, the loss stops falling when the steps become small: a weight of 1
 // with steps of 0.0001 is still exactly 1 after 1000 steps.

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Exercise 14 d: find the bug in this Adam, and mend it.
+// Exercise 14 d: find the bug in this Adam, and fix it.
 //
-// Symptom: when the gradient changes its sign after 20 steps, p goes on for 19 more steps in the old direction. Adam
+// Symptom: when the gradient changes its sign after 20 steps, p moves in the old direction for 19 more steps. Adam
 // should turn after 5. On the curve the loss swings up and down in long waves.
 #pragma once
 

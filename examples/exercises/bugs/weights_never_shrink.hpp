@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Exercise 14 c: find the bug in this AdamW, and mend it.
+// Exercise 14 c: find the bug in this AdamW, and fix it.
 //
 // Symptom: with lr = 0.001 and weight_decay = 0.1, a weight of 1 whose gradient is 0 should be 0.990 after 100 steps.
 // It is 0.99999. On the curve the norm of the weights grows as if there were no decay.

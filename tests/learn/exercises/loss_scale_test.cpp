@@ -68,8 +68,8 @@ int main() {
        {.skips_all = false}},
       {"does the scale stay after an overflow? It must be halved.", {.backs_off = false}},
       {"does the scale never grow?", {.grows = false}},
-      {"does the count go on after a skipped step? It must begin again.", {.skip_resets = false}},
-      {"does the count go on after the scale has grown? It must begin again.", {.growth_resets = false}},
+      {"does the count continue after a skipped step? It must start again.", {.skip_resets = false}},
+      {"does the count continue after the scale has grown? It must start again.", {.growth_resets = false}},
       {"does the scale grow after every clean step? It waits for `interval` of them.", {.interval = 1}},
   };
   std::vector<learn::mistake> of_p = {{"the lines are still to be written.", path(want.p.size(), 3)}}, of_scale;

@@ -29,7 +29,7 @@ void check(list const& order, std::size_t rank, std::size_t ranks) {
   if (got == right(order, rank, ranks, true, false))
     learn::wrong(sentence + "; is it a run of neighbours? Ranks take turns.");
   if (got == right(order, rank, ranks, false))
-    learn::wrong(sentence + "; are the last examples left out? The order goes on with its first ones.");
+    learn::wrong(sentence + "; are the last examples left out? The order continues with its first ones.");
   learn::wrong(sentence + ".");
 }
 
