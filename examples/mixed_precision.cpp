@@ -132,7 +132,8 @@ void run(settings const& s) {
   std::printf("wrote %s\n", s.picture.c_str());
 
   claim(scaled.last.skipped >= 4 && scaled.last.loss_scale < 0x1p42, "a scale that is too high backs off");
-  claim(scaled.last.step > 0 && scaled.last.step + scaled.last.skipped == s.steps, "training continues after the skips");
+  claim(scaled.last.step > 0 && scaled.last.step + scaled.last.skipped == s.steps,
+        "training continues after the skips");
   claim(mean(plain.zeros) > 90, "half without a loss scale loses nearly all gradients");
   claim(mean(scaled.zeros) < mean(reference.zeros) + 5, "with it hardly any that float has");
   if (s.steps < 600) return;
