@@ -12,6 +12,9 @@ import re
 import sys
 
 root = pathlib.Path(sys.argv[1]).resolve()
+sys.path.insert(0, str(root / "tests/benchmarks"))
+import svg  # noqa: E402  # pylint: disable=wrong-import-position
+
 readme = (root / "README.md").read_text(encoding="utf-8")
 picture = root / "docs/pictures/front.svg"
 contestants = ["descent", "PyTorch, fused", "PyTorch, captured"]
@@ -40,37 +43,26 @@ def microseconds(time):
 
 
 def drawn(table):
-    """The picture: for each row, a bar for each contestant, as a share of the speed of a plain copy."""
-    width, left, right, bar, gap = 830, 130, 730, 16, 34  # at right a bar is as long as that of a copy
-    lines, y = [], 40
+    """The picture: for each row, a bar for each contestant, as a share of the rate of a plain copy."""
+    title = "Rate of a step on an H200, relative to a plain copy of memory"
+    left, right, bar, gap = 146, svg.page - 100, 16, 34  # at right a bar is as long as that of a copy
+    top = svg.heading(title) + 12
+    bars, y = "", top + 26
     for name, cells in table:
-        lines.append(f'<text x="12" y="{y}" class="case">{name}</text>')
+        bars += svg.text(svg.margin, y, name, 'font-weight="bold"')
         y += 8
-        copy = float(cells["rate of a copy"].split()[0])
-        own = microseconds(cells["descent"])
-        for contestant, kind in zip(contestants, ("own", "other", "other")):
+        copy, own = float(cells["rate of a copy"].split()[0]), microseconds(cells["descent"])
+        for contestant, colour in zip(contestants, (0, 7, 7)):
             length = max((right - left) * copy / 100 * own / microseconds(cells[contestant]), 1)
-            lines += [f'<text x="12" y="{y + bar - 5}" class="{kind}">{contestant}</text>',
-                      f'<rect x="{left}" y="{y}" width="{length:.1f}" height="{bar - 3}" class="{kind}"/>',
-                      f'<text x="{right + 14}" y="{y + bar - 5}" class="{kind}">{cells[contestant]}</text>']
+            bars += svg.text(svg.margin, y + bar - 4, contestant, f'class="n{colour}"')
+            bars += f'<rect class="f{colour}" x="{left}" y="{y}" width="{length:.1f}" height="{bar - 3}"/>\n'
+            bars += svg.text(right + 14, y + bar - 4, cells[contestant], f'class="n{colour}"')
             y += bar
         y += gap
-    height = y - gap + 14
-    return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="13">',
-        "<title>Rate of a step on an H200, relative to a plain copy of memory</title>",
-        "<style>",
-        ".page { fill: #ffffff } text { fill: #1a1a1a } text.case { font-weight: 600 } text.own { fill: #0b5cad; font-weight: 600 }",
-        "rect.own { fill: #0b5cad } rect.other { fill: #9aa4ae } line { stroke: #1a1a1a; stroke-dasharray: 4 3 }",
-        "@media (prefers-color-scheme: dark) {",
-        ".page { fill: #0d1117 } text { fill: #e6e6e6 } text.own { fill: #6db3f2 } rect.own { fill: #6db3f2 } rect.other { fill: #66707a }",
-        "line { stroke: #e6e6e6 } }",
-        "</style>",
-        '<rect width="100%" height="100%" class="page"/>',
-        *lines,
-        f'<line x1="{right}" x2="{right}" y1="26" y2="{height - 8}"/>',
-        f'<text x="{right + 14}" y="16" text-anchor="end">rate of a plain copy of memory</text>',
-        "</svg>", ""])
+    bottom = y - gap + 6
+    bars += svg.line(right, top + 8, right, bottom, 'class="axis" stroke-dasharray="4 3"')
+    bars += svg.text(right, top, "a plain copy", 'text-anchor="middle" class="soft"')
+    return svg.document(title, bottom + 12, bars)
 
 
 problems = []
