@@ -325,11 +325,43 @@ class panel_drawing {
     return all;
   }
 
+  /// How much of the curves is in a box of text from (x, y) on, y being its middle.
+  double covered_by(double x, double y, double wide) const {
+    double inside = 0;
+    for (auto const& c : curves_)
+      for (std::size_t i = 1; i < c.points.size(); ++i)
+        for (double share = 0; share < 1; share += 0.05) {
+          point const a = c.points[i - 1], b = c.points[i];
+          double const u = a.x + share * (b.x - a.x), v = a.y + share * (b.y - a.y);
+          inside += (u > x && u < x + wide && std::abs(v - y) < s_.font / 2) * (std::hypot(b.x - a.x, b.y - a.y) / 20);
+        }
+    return inside;
+  }
+
+  /// The height beside the end of a curve where its name covers least.
+  double free_height(label const& l) const {
+    double best = l.end.y, least = 1e9;
+    for (double const away : {0., -14., 14., -26., 26.}) {
+      double const y = l.end.y + away;
+      if (away != 0 && (y < y1_ + 6 || y > y0_ - 12)) continue;
+      double const inside = covered_by(l.end.x + 8, y, svg::width(l.whole(), s_.font)) + 0.1 * std::abs(away);
+      if (inside < least) least = inside, best = y;
+    }
+    return best;
+  }
+
   std::string labels() const {
     std::string body;
     std::vector<label> at_edge, inside;
     for (auto const& l : named())
       (l.end.x + svg::width(l.whole(), s_.font) + 12 < x1_ - 20 ? inside : at_edge).push_back(l);
+    for (auto& l : inside) {
+      double const tip = l.end.y;
+      l.end.y = free_height(l);
+      if (std::abs(l.end.y - tip) > 8)
+        body += svg::line(l.end.x + 2, tip, l.end.x + 8, l.end.y,
+                          format("class=\"p%zu\" stroke-width=\"0.8\"", l.names[0].second.colour));
+    }
     at_edge = narrow(at_edge, s_.font, longest_ - 16);
     spread(inside, s_.font + 2, y1_ + 6, y0_ - 12), spread(at_edge, s_.font + 2, y1_, y0_);
     std::string const size = format("font-size=\"%g\"", s_.font);

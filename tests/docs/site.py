@@ -433,7 +433,7 @@ pre.formula { background: none; }
 .l4, .l5 { margin-left: 1.5em; }
 #mkdocs-search-results h3 { font-size: 1.25rem; margin: 1rem 0 0; }
 .l3 h3, .l4 h4 { margin-top: 1.4em; }
-img { max-width: 100%; height: auto; background: #fff; border-radius: 6px; }
+img { max-width: 100%; height: auto; border-radius: 6px; }
 details { border: 1px solid var(--bs-border-color); border-radius: 6px; padding: .4em 1em; margin: 1em 0; }
 summary { cursor: pointer; font-weight: 600; }
 h1, h2, h3, h4 { overflow-wrap: anywhere; }
