@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The tasks of docs/how_to.md that need a GPU, each with what must hold after it.
+#include "../parts/arguments.hpp"
 #include "../parts/claim.hpp"
 #include "../parts/gpu.cuh"
 #include "nvtx_tool.hpp"

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // One rank of docs/how_to.md's task for MPI: mpirun -np 2 how_to_mpi.
+#include "../parts/arguments.hpp"
 #include "../parts/claim.hpp"
 
 // snippet: mpi
