@@ -39,5 +39,6 @@ struct lbfgs;  // #include <descent/minimizers/lbfgs.hpp>
 struct esgd;  // #include <descent/minimizers/esgd.hpp>
 struct lr_sweep;  // #include <descent/training/lr_finder.hpp>
 class any_optimizer;  // #include <descent/any_optimizer.hpp>
+struct nvtx_ranges;  // #include <descent/policies/nvtx.hpp>
 
 }  // namespace descent
