@@ -341,7 +341,7 @@ TEST_CASE("processes: records, batches and random numbers are those of the sourc
   }
 }
 
-TEST_CASE("processes: so many read at the same time, and threads beyond that wait") {
+TEST_CASE("processes: as many threads read at a time as there are processes, and the others wait") {
   guard const g;
   shared_number here;
   auto const before = children_of(::getpid());

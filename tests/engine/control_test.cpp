@@ -553,7 +553,7 @@ TEST_CASE("the terms of update t: the average's weights, lookahead's pull, noise
   CHECK(k.t == 2);
 }
 
-TEST_CASE("a shared scale: any bad one of those that judged lowers it, once; none that judged is no iteration") {
+TEST_CASE("a shared scale: overflows of one iteration lower it once; an iteration that nobody judged does not count") {
   ds::dynamic_loss_scale const policy{.init = 64, .interval = 2};
   ds::shared_scale s{policy.start()};
   auto a = whole_of<float>(shared_by_hand{&s}), b = whole_of<float>(shared_by_hand{&s});

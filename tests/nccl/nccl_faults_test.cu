@@ -279,7 +279,7 @@ TEST_CASE("a group that is frozen or changed on one rank alone ends the step of 
   check(in_parts, decay, changes);
 }
 
-TEST_CASE("what a given-up sum leaves of an earlier one is taken for no step") {
+TEST_CASE("no step uses what an abandoned sum left of an earlier one") {
   auto const check = [](std::size_t count, auto const& policy_of) {
     joined comm;
     test::stream s;

@@ -137,7 +137,7 @@ TEST_CASE("trap of fused unscaling and of apex's LAMB: gradients after a step ar
   check(ds::adamw{}, true, ds::dynamic_loss_scale{.init = 8}, ds::clip_value{1});
 }
 
-TEST_CASE("trap of an overflow that is counted: two tell as much as one") {
+TEST_CASE("trap of an overflow that is counted: two count as one") {
   // Torch compares the sum over devices with 1, so two overflows skip nothing and take 2 from the step count.
   for (std::size_t bad = 1; bad <= 4; ++bad) {
     CAPTURE(bad);

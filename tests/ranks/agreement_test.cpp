@@ -153,7 +153,8 @@ TEST_CASE("trap 30: types that differ: of values, rule, policies, sums over rank
   });
 }
 
-TEST_CASE("trap 30: hyperparameters that differ: of rules, where only sums, losses or the state's start show, too") {
+TEST_CASE(
+    "trap 30: hyperparameters that differ: of rules, also those that show only in sums, losses or the state's start") {
   policies_differ("lr of group 0 is 0.1 (rank 0, 2); lr of group 0 is 0.2 (rank 1)", 0.1, 0.2,
                   [](auto build, double x) { build(ds::adamw{.lr = x}); });
   policies_differ("beta1 of group 0 is 0.9 (rank 0, 2); beta1 of group 0 is 0.8 (rank 1)", 0.9, 0.8,

@@ -305,7 +305,8 @@ TEST_CASE("model_parallel on a grid: ranks of a data group have the same part an
   check(ranks::sharded_ordered);
 }
 
-TEST_CASE("model_parallel on a grid: a data group's rank without examples adds nothing, and all without any skip") {
+TEST_CASE(
+    "model_parallel on a grid: a data rank without examples adds nothing; if all have none, the step is skipped") {
   float const none = std::numeric_limits<float>::quiet_NaN();
   model<float> want(0);
   ds::optimizer alone{want.list(), ds::lamb{.lr = 0.01}, ds::clip_norm{0.5}};

@@ -295,7 +295,7 @@ TEST_CASE("trap 39: collectives read and write as many elements as they say, and
   });
 }
 
-TEST_CASE("trap 42: what one rank alone reads neither hangs nor lies: its part of the state; a deadline for the norm") {
+TEST_CASE("trap 42: one rank alone reads its part of the state without a hang; for the norm it meets a deadline") {
   auto const check = [](auto const& policy_of) {
     ds::comm::threads world{team, std::chrono::seconds(60)};
     std::atomic<bool> gave_up{false};

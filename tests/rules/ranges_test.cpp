@@ -142,7 +142,7 @@ TEST_CASE("every rule: each number field has an interval, which holds the defaul
 }
 
 TEST_CASE(
-    "every rule: the ends of each interval, and what float has not: refused by name, or zero gradients do no harm") {
+    "every rule: values at and beyond the ends of each interval, also those float lacks, are refused by name or harmless") {
   each_rule([]<class Rule>(row<Rule> const& row) {
     Rule rule = row.rule;
     int count = 0;

@@ -95,6 +95,6 @@ TEST_CASE("every rule: each type as value, gradient, master and state") {
   });
 }
 
-TEST_CASE("every rule: follows itself in double in storage types of which any two meet, or in all") {
+TEST_CASE("every rule: follows itself in double with storage types such that every pair occurs, or with all") {
   each_rule_once([]<class Rule>() { check_storage<Rule>(); });
 }

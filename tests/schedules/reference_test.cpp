@@ -334,7 +334,7 @@ TEST_CASE("trap of LinearLR and PolynomialLR: of 0 steps they stay at their star
   CHECK(ds::polynomial{base, 0, 1, 0}(0) == 0);
 }
 
-TEST_CASE("a warm-up of optax to a peak of 0 from elsewhere is refused, for it is no part of the peak") {
+TEST_CASE("a warm-up of optax from another rate to a peak of 0 is refused, because it is no share of the peak") {
   std::string const rest = ": peak_value must be other than 0, because the warmup is a part of it, is 0";
   CHECK(test::message([] { ox::warmup_cosine_decay_schedule(0.5, 0, 4, 10); }) ==
         "warmup_cosine_decay_schedule" + rest);
