@@ -141,8 +141,7 @@ TEST_CASE("every rule: each number field has an interval, which holds the defaul
   });
 }
 
-TEST_CASE(
-    "every rule: values at and beyond the ends of each interval, also those float lacks, are refused by name or harmless") {
+TEST_CASE("every rule: values beyond an interval's ends, or that float lacks, are refused by name or harmless") {
   each_rule([]<class Rule>(row<Rule> const& row) {
     Rule rule = row.rule;
     int count = 0;
