@@ -32,6 +32,30 @@ __global__ void backward(ds::half const* w, ds::half* dw, float const* scale) {
   dw[threadIdx.x] = ds::half(*scale * (float(w[threadIdx.x]) - 1));
 }
 
+// snippet: own_kernel
+/// One problem for each thread, here min (p - goal)^2 / 2 with p >= 0; the state stays in registers.
+__global__ void solve(double* p, double const* goal, int problems) {
+  int const i = int(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i >= problems) return;
+  ds::adam const rule{.lr = 0.05};
+  ds::adam::state<double> s{};
+  double x = p[i];
+  for (int t = 1; t <= 200; ++t) {
+    double const gradient = x - goal[i];
+    x = ds::adam::update(x, gradient, s, rule.at(t));
+    x = max(x, 0.);
+  }
+  p[i] = x;
+}
+// end
+
+void own_kernel(example::gpu const& device) {
+  device_array<double> p{std::vector<double>{1, 1}}, goal{std::vector<double>{0.5, -0.5}};
+  solve<<<1, 32, 0, device.backend().stream>>>(p.data(), goal.data(), 2);
+  auto const found = device.to_host(p);
+  claim(close(found[0], 0.5, 0.02) && found[1] == 0, "each thread has solved its problem");
+}
+
 void captured(example::gpu const& device) {
   constexpr int size = 8;
   device_array<ds::half> values{size}, gradients{size};
@@ -107,6 +131,6 @@ int main() {
   return example::exit_code([] {
     example::nvtx_tool::attach();
     example::gpu const device;
-    for (auto const task : {captured, many_tensors, matrices}) task(device);
+    for (auto const task : {captured, many_tensors, matrices, own_kernel}) task(device);
   });
 }

@@ -11,6 +11,7 @@
 #include <descent/comm/threads.hpp>
 #include <descent/descent.hpp>
 #include <descent/matrices/host.hpp>
+#include <descent/minimizers/lbfgs.hpp>
 #include <descent/policies/nvtx.hpp>
 #include <descent/rules/muon.hpp>
 #include <descent/training/lr_finder.hpp>
@@ -290,6 +291,62 @@ void matrices() {
   claim(close(b[0], -1e-3, 1e-3) && std::sqrt(squares) > 0.02, "one step updates both");
 }
 
+void embedding() {
+  constexpr int rows = 6, columns = 3;
+  std::vector<float> e(rows * columns), de(rows * columns, 1.f);
+  std::vector<int> const tokens{4, 1, 1, -1};
+  // snippet: embedding
+  ds::parameters<float> params;
+  params.add("embedding", e, de, ds::shape{rows, columns});
+  ds::optimizer opt{params, ds::adam{.lr = 0.1}, ds::masked_rows<ds::row_step::own>{}};
+  opt.select_rows("embedding", tokens.data(), std::ssize(tokens));  // the rows that this batch used
+  opt.step();
+  // end
+  for (int i = 0; i < rows; ++i)
+    claim(close(e[std::size_t(i * columns)], i == 1 || i == 4 ? -0.1 : 0, 1e-6), "only the selected rows move, once");
+  opt.step();
+  claim(close(e[columns], -0.2, 1e-6) && e[0] == 0, "a selection holds until the next one");
+}
+
+void min_max() {
+  std::vector<float> x{0, 0}, dx(2), multiplier{0}, dmultiplier(1);
+  ds::parameters<float> weights, multipliers;
+  weights.add("x", x, dx);
+  multipliers.add("multiplier", multiplier, dmultiplier);
+  // snippet: min_max
+  ds::optimizer down{weights, ds::sgd{.lr = 0.05}};
+  ds::optimizer up{multipliers, ds::sgd{.lr = 0.05}, ds::maximize{}, box{.low = 0, .high = 1e6}};
+  for (int t = 0; t < 1000; ++t) {  // x^2 + y^2 + multiplier (1 - x - y)
+    for (std::size_t i = 0; i < 2; ++i) dx[i] = 2 * x[i] - multiplier[0];
+    dmultiplier[0] = 1 - x[0] - x[1];
+    down.step();
+    up.step();
+  }
+  // end
+  claim(close(x[0], 0.5, 1e-4) && close(x[1], 0.5, 1e-4) && close(multiplier[0], 1, 1e-4), "the constraint holds");
+}
+
+void curve() {
+  std::vector<double> x, y;
+  for (int i = 0; i < 20; ++i) x.push_back(0.2 * i), y.push_back(3 * std::exp(-0.7 * x.back()));
+  // snippet: curve
+  std::vector<double> p{1, 1}, dp(2);  // of the curve p[0] exp(-p[1] x)
+  ds::parameters<double> params;
+  params.add("p", p, dp);
+  ds::lbfgs_optimizer opt{params, ds::lbfgs{.max_iterations = 100, .max_evaluations = 200}};
+  auto const result = opt.minimize([&] {
+    double loss = dp[0] = dp[1] = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      double const e = std::exp(-p[1] * x[i]), r = p[0] * e - y[i];
+      loss += 0.5 * r * r, dp[0] += r * e, dp[1] -= r * p[0] * e * x[i];
+    }
+    return loss;
+  });
+  std::printf("%g exp(-%g x): %s\n", p[0], p[1], std::string(result.reason()).c_str());
+  // end
+  claim(close(p[0], 3, 1e-5) && close(p[1], 0.7, 1e-5), "the curve is found");
+}
+
 // ---- precision
 
 void train_half() {
@@ -424,9 +481,10 @@ void profile() {
 
 int main() {
   return example::exit_code([] {
-    for (auto const task : {groups, rates, schedule, own_schedule, finder, clipping, accumulation, averages, freezing,
-                            projection, own_policy, own_rule, cautious, run_time, matrices, train_half, train_bfloat16,
-                            half_arithmetic, threads, skipped, memory, profile})
+    for (auto const task : {groups,   rates,     schedule,   own_schedule, finder,     clipping,       accumulation,
+                            averages, freezing,  projection, own_policy,   own_rule,   cautious,       run_time,
+                            matrices, embedding, min_max,    curve,        train_half, train_bfloat16, half_arithmetic,
+                            threads,  skipped,   memory,     profile})
       task();
   });
 }
