@@ -61,16 +61,18 @@ class name_list {
   std::int64_t more_ = 0;
 };
 
-/// The type of a schedule: "warmup<cosine>"; "a function" for a lambda.
+/// The type of a schedule without its namespaces: "warmup<cosine>"; "a function" for a lambda.
 inline std::string name_in_spelling(std::string_view spelling) {
   spelling.remove_prefix(spelling.find("Rule = ") + 7);
   spelling = spelling.substr(0, spelling.find_first_of("];"));
   std::string text;
   while (!spelling.empty()) {
-    std::size_t const left = spelling.size();
-    for (std::string_view scope : {"descent::", "{anonymous}::", "(anonymous namespace)::"})
-      if (spelling.starts_with(scope)) spelling.remove_prefix(scope.size());
-    if (spelling.size() == left) text += spelling[0], spelling.remove_prefix(1);
+    std::size_t used = 1;
+    for (std::string_view scope : {"{anonymous}::", "(anonymous namespace)::"})
+      if (spelling.starts_with(scope)) used = scope.size();
+    if (spelling.starts_with("::")) used = 2, text.erase(text.find_last_of("<,( ") + 1);
+    if (used == 1) text += spelling[0];
+    spelling.remove_prefix(used);
   }
   return text.find_first_of("({") == text.npos ? text : "a function";
 }
