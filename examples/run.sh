@@ -5,8 +5,10 @@
 # usage: sh examples/run.sh                compares eight optimizers
 #        sh examples/run.sh OPTION...      the same program with other options
 #        sh examples/run.sh --help         this text, and these options if the program has been built
+#
+# DESCENT_RELEASE names the build folder (default: build-release).
 cd "$(dirname "$0")/.." || exit 1
-build=build-release
+build=${DESCENT_RELEASE:-build-release}
 program=examples/train
 case ${1-} in
   -h | --help)
