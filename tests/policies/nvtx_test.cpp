@@ -38,7 +38,7 @@ template <class Rule, class... Ps> auto ranged(test::problem<float>& x, Rule con
 
 /// A profiler of a user.
 struct counted {
-  using policy_kind = ds::kind::ranges;
+  using policy_kind = ds::kind::profiler;
   static inline int open = 0, begun = 0;
   struct range {
     range() { ++open, ++begun; }
@@ -124,7 +124,7 @@ TEST_CASE("nvtx_ranges: the bits of a step do not change, and without the policy
   CHECK(test::same_bits(x.value, y.value));
 }
 
-TEST_CASE("kind::ranges: a policy of a user gets the same ranges, and a step that throws ends its own") {
+TEST_CASE("kind::profiler: a policy of a user gets the same ranges, and a step that throws ends its own") {
   test::problem<float> x(test::tensor_sizes);
   x.set_gradients(1);
   ds::optimizer opt{x.parameters(), ds::sgd{}, ds::learning_rate(failing{}), counted{}};

@@ -39,7 +39,7 @@ struct loss;
 struct rows;
 struct matrices;
 struct plateau;
-struct ranges;
+struct profiler;
 template <auto Field> struct field;         // one kind for each scheduled field of the rule
 template <auto Field> struct scaled_field;  // and one for each scaled field
 template <class P> struct around;           // one for each policy around the update, P itself
@@ -54,7 +54,7 @@ inline constexpr bool is_known_kind =
               kind::state_memory, kind::finiteness, kind::loss_scale, kind::accumulation, kind::gradient_factor,
               kind::clip, kind::clip_value, kind::noise, kind::rounding, kind::average, kind::lookahead,
               kind::zero_grad, kind::maximize, kind::perturbation, kind::loss, kind::rows, kind::matrices,
-              kind::plateau, kind::ranges>;
+              kind::plateau, kind::profiler>;
 template <auto Field> inline constexpr bool is_known_kind<kind::field<Field>> = true;
 template <auto Field> inline constexpr bool is_known_kind<kind::scaled_field<Field>> = true;
 template <class P> inline constexpr bool is_known_kind<kind::around<P>> = true;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/cuda.cuh>
-#include <descent/engine/step/ranges.hpp>
+#include <descent/engine/step/profiler.hpp>
 #include <descent/matrices/detail/matrix_batch.cuh>
 #include <descent/ranks/detail/divergence.hpp>
 #include <descent/matrices/matrices.hpp>

@@ -25,7 +25,7 @@ namespace descent {
 ///
 /// A policy for another profiler is a struct like this one: begin() returns an object whose destructor ends the range.
 struct nvtx_ranges {
-  using policy_kind = kind::ranges;
+  using policy_kind = kind::profiler;
 
   /// The domain of the ranges.
   struct domain { static constexpr char const* name = "descent"; };

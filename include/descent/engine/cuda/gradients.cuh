@@ -4,7 +4,7 @@
 
 #include <descent/engine/cuda/meetings.cuh>
 #include <descent/engine/cuda/storage.cuh>
-#include <descent/engine/step/ranges.hpp>
+#include <descent/engine/step/profiler.hpp>
 #include <descent/engine/step/sending.hpp>
 
 #include <cstdint>

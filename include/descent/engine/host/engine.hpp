@@ -9,7 +9,7 @@
 #include <descent/engine/host/scaler.hpp>
 #include <descent/engine/step/no_matrices.hpp>
 #include <descent/engine/step/control_block.hpp>
-#include <descent/engine/step/ranges.hpp>
+#include <descent/engine/step/profiler.hpp>
 #include <descent/core/detail/containers.hpp>
 
 #include <cstring>

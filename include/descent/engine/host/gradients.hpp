@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/engine/host/storage.hpp>
-#include <descent/engine/step/ranges.hpp>
+#include <descent/engine/step/profiler.hpp>
 #include <descent/engine/step/sending.hpp>
 #include <descent/engine/step/measure.hpp>
 #include <descent/core/detail/containers.hpp>

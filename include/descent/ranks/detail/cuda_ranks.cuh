@@ -9,7 +9,7 @@
 #include <descent/ranks/detail/cuda_rank_kernels.cuh>
 #include <descent/engine/cuda/single_rank.hpp>
 #include <descent/engine/cuda/stream.hpp>
-#include <descent/engine/step/ranges.hpp>
+#include <descent/engine/step/profiler.hpp>
 #include <descent/ranks/detail/ready_marks.hpp>
 #include <descent/ranks/detail/value_layout.hpp>
 #include <descent/core/detail/containers.hpp>

@@ -8,7 +8,7 @@
 #include <descent/engine/host/single_rank.hpp>
 #include <descent/ranks/detail/divergence.hpp>
 #include <descent/ranks/detail/ordered_sum.hpp>
-#include <descent/engine/step/ranges.hpp>
+#include <descent/engine/step/profiler.hpp>
 #include <descent/ranks/detail/ready_marks.hpp>
 #include <descent/ranks/detail/shared_layout.hpp>
 #include <descent/engine/step/collective_sums.hpp>

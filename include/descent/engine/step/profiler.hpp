@@ -11,12 +11,12 @@ template <class P> concept names_ranges = requires(char const* name) { P::begin(
 
 struct no_range {};
 
-/// Begins a range for a profiler, which ends with the life of the result. Without a policy of kind::ranges, nothing.
+/// Begins a range for a profiler, which ends with the life of the result. Without a policy of kind::profiler, nothing.
 template <class Plan> auto begin_range([[maybe_unused]] char const* name) {
-  if constexpr (has<Plan, kind::ranges>) {
-    using policy = typename Plan::template policy<kind::ranges>;
+  if constexpr (has<Plan, kind::profiler>) {
+    using policy = typename Plan::template policy<kind::profiler>;
     static_assert(names_ranges<policy>,
-                  "a policy of kind::ranges needs 'static auto begin(char const* name)', whose result ends the range "
+                  "a policy of kind::profiler needs 'static auto begin(char const* name)', whose result ends the range "
                   "when it is destroyed");
     if constexpr (names_ranges<policy>) return policy::begin(name);
   } else {

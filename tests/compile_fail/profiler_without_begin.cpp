@@ -1,9 +1,9 @@
-// expect: a policy of kind::ranges needs 'static auto begin(char const* name)'
+// expect: a policy of kind::profiler needs 'static auto begin(char const* name)'
 #include <descent/descent.hpp>
 namespace ds = descent;
 
 struct timed {
-  using policy_kind = ds::kind::ranges;
+  using policy_kind = ds::kind::profiler;
   static auto start(char const*) { return 0; }
 };
 
