@@ -72,7 +72,8 @@ def prose(comment, links):
     for block in re.split(r"\n *\n", re.sub(r"^ ", "", comment, flags=re.M).strip("\n")):
         text = html.escape(block, False)
         if block.startswith("    "):
-            out += f"<pre class=formula>{re.sub(r'^    ', '', text, flags=re.M)}</pre>\n"
+            text = re.sub("^    |`", "", text, flags=re.M)
+            out += f"<pre class=formula>{text}</pre>\n"
         elif text:
             text = re.sub(r"`(\w*)([^`]*)`", lambda m: f"<code>{links.get(m[1], m[1])}{m[2]}</code>", text)
             out += f"<p>{text}\n"
@@ -121,6 +122,7 @@ body { max-width: 62em; margin: 2em auto; padding: 0 1em; font: 16px/1.45 sans-s
 pre, code { font: 14px/1.4 monospace } pre { background: #8882; padding: .4em .7em; overflow-x: auto; margin: .6em 0 }
 pre.formula { background: none } p { margin: .4em 0 } a { text-decoration: none } h2, h3, h4 { margin: 1.6em 0 .2em }
 .l4, .l5 { margin-left: 1.5em } nav a { margin-right: .8em }
+@media (max-width: 40em) { .names td { display: block } }
 td { padding: .1em .8em .1em 0; vertical-align: top; overflow-wrap: anywhere }
 """
 
@@ -163,7 +165,7 @@ def pages(headers):
         out[name_of(folder)] = title, body
         for item in named[folder]:
             rows.setdefault(item.names[0], prose(summary(item.above[0]), {})[3:])
-        index += f"<h2><a href='{name_of(folder)}'>{title}</a></h2>\n<p>{role}\n<table>\n" + "".join(
+        index += f"<h2><a href='{name_of(folder)}'>{title}</a></h2>\n<p>{role}\n<table class=names>\n" + "".join(
             f"<tr><td><code>{links[name]}</code><td>{text}" for name, text in rows.items()) + "</table>\n"
     return {"index.html": ("API reference", index)} | out
 

@@ -164,6 +164,7 @@ class Pages:
             title, body = re.search(r"<h1>(.*?)</h1>\n(.*)</html>", text, re.S).groups()
             first, *rest = re.split(r"^<h2>(.*?)</h2>\n", body, flags=re.M)
             names = [re.sub(r"<[^>]*>|&lt;[^<]*/|&gt;", "", heading) for heading in rest[::2]]
+            rest[::2] = [re.sub(r"(<a [^>]*>).*(</a>)", r"\1Declarations\2", heading) for heading in rest[::2]]
             parts[f"reference/{path.name}"] = [first, *(
                 f"<p>{heading}</p>\n{text}" for heading, text in zip(rest[::2], rest[1::2]))]
             marks = [f"# {title}\n\nREFERENCE0", *(f"## {name}\n\nREFERENCE{i}" for i, name in enumerate(names, 1))]
@@ -272,7 +273,7 @@ def insert(site, reference):
 
 def give_sizes(site):
     """Width and height for each picture, so that a page does not move below an anchor while they load. A width that is
-    given stays."""
+    given stays. And in a table, a number stays on one line with its unit."""
     for path in site.rglob("*.html"):
         text = path.read_text(encoding="utf-8")
 
@@ -284,9 +285,18 @@ def give_sizes(site):
             if given := re.search(r' width="(\d+)"', image[1]):
                 return f'{image[1]}{image[2]}" height="{float(given[1]) * float(box[2]) / float(box[1]):.0f}"'
             return f'{image[1]}{image[2]}" width="{box[1]}" height="{box[2]}"'
-        with_sizes = re.sub(r'(<img [^>]*src=")([^":]+\.svg)"', sized, text) if path.name != "lab.html" else text
-        if with_sizes != text:
-            path.write_text(with_sizes, encoding="utf-8")
+        if path.name != "lab.html":
+            text = re.sub(r'(<img [^>]*src=")([^":]+\.svg)"', sized, text)
+            text = re.sub(r"(?<=>)\d[^<]{0,14}(?=</td>)", lambda cell: cell[0].replace(" ", "&nbsp;"), text)
+            path.write_text(text, encoding="utf-8")
+
+
+def link_lab(site):
+    """A way back from the lab, which is a page without menus."""
+    path = site / "docs/learn/lab.html"
+    title, link = "<h1>The lab</h1>", '<a style="color: inherit" href="index.html">descent: the course</a>'
+    text = path.read_text(encoding="utf-8").replace(title, f"<p>{link}</p>\n{title}", 1)
+    path.write_text(text, encoding="utf-8")
 
 
 search_script = """// Searches in the page itself, so that it also works without a server. MkDocs' own script needs one.
@@ -423,25 +433,59 @@ def unfound(site, pages):
 
 
 style = """
-pre { padding: .6em .8em; overflow-x: auto; border-radius: 6px; background: var(--bs-tertiary-bg); }
-pre code { white-space: pre; overflow-wrap: normal; padding: 0; background: none; border: 0; color: inherit; }
-code { overflow-wrap: anywhere; }
+/* The theme's blue has a contrast of 2.8 to white, and its grid runs behind the text. */
+:root:not([data-bs-theme=dark]) { --bs-link-color: #0b66a8; --bs-link-color-rgb: 11, 102, 168;
+  --bs-link-hover-color: #084c7d; --bs-link-hover-color-rgb: 8, 76, 125; }
+.navbar.bg-primary { background: #17649b !important; --bs-navbar-color: #e8f1f8; }
+body::before { display: none; }
+pre { padding: .6em .8em; overflow-x: auto; border-radius: 6px; background: var(--bs-tertiary-bg);
+  font-size: .75rem; }
+pre code { white-space: pre; overflow-wrap: normal; padding: 0; background: none; border: 0; color: inherit;
+  font-size: inherit; }
+code { overflow-wrap: anywhere; -webkit-box-decoration-break: clone; box-decoration-break: clone; }
+a { text-underline-offset: .3em; }
+a:has(> code) { text-decoration: none; }  /* a line under the name hides its underscores */
+a > code { border-color: currentColor; }
 td code { overflow-wrap: normal; }
 .bs-sidebar:not(:has(li)) { display: none; }
+.bs-sidebar .nav { flex-shrink: 0; flex-wrap: nowrap; }
+.bs-sidebar .nav-link { overflow-wrap: anywhere; }
+.bs-sidebar .navbar-toggler { padding: .3rem .7rem; font-size: .95rem; color: inherit;
+  border: 1px solid var(--bs-border-color); }
+.bs-sidebar .navbar-toggler::before { content: "On this page "; }
+@media (min-width: 768px) { #toc-collapse { max-height: calc(100vh - 3.5rem - 40px); overflow-y: auto; } }
 table { display: block; overflow-x: auto; max-width: 100%; }
 .table { font-size: .92em; }
 .table > :not(caption) > * > * { padding: .3rem .5rem; }
 pre.formula { background: none; }
 .l4, .l5 { margin-left: 1.5em; }
 #mkdocs-search-results h3 { font-size: 1.25rem; margin: 1rem 0 0; }
+#mkdocs-search-results h3 a { text-decoration: none; }
 .l3 h3, .l4 h4 { margin-top: 1.4em; }
-img { max-width: 100%; height: auto; border-radius: 6px; }
+.col-md-9 img { max-width: 100%; height: auto; border: 0; border-radius: 6px; padding: 0; background: none;
+  margin: .4em 0 .6em; }
+.table:has(td img) { --bs-table-striped-bg: transparent; }
+.table:has(td img) thead { display: none; }
+.table:has(td img) td { border: 0; }
+@media (max-width: 767px) {
+  .bs-sidebar .navbar-header { margin-bottom: .8rem; }
+  .table th, .table td { min-width: 4.5em; }
+  .table th:first-child, .table td:first-child { min-width: 8.5em; }
+  .table:has(td img) tbody { display: flex; flex-wrap: wrap; }
+  .table:has(td img) tr { display: contents; }
+  .table:has(td img) td { flex: 0 0 50%; }
+  .table:has(td img) td:empty { display: none; }
+  table.names tr, table.names td { display: block; }
+  .table.names td:first-child { border: 0; padding-bottom: 0; }
+}
 details { border: 1px solid var(--bs-border-color); border-radius: 6px; padding: .4em 1em; margin: 1em 0; }
 summary { cursor: pointer; font-weight: 600; }
-h1, h2, h3, h4 { overflow-wrap: anywhere; }
+h1, h2, h3, h4 { overflow-wrap: anywhere; font-weight: 400; }
 article small { color: var(--bs-secondary-color); }
 .navbar-nav > li:first-child > a[href$="index.html"] { display: none; }  /* the name of the site is that link */
-[rel=prev], [rel=next] { font-size: 0; }
+@media (min-width: 992px) {
+  [rel=prev], [rel=next] { font-size: 0; display: flex; align-items: center; height: 2.5rem; }
+}
 [rel=prev] i, [rel=next] i { font-size: 1rem; }
 .dropdown-menu { max-height: 80vh; overflow-y: auto; }
 @media print { .navbar, .bs-sidebar, footer { display: none !important; } }
@@ -486,6 +530,7 @@ def build(root, site):
             sys.exit(f"site.py: MkDocs does not accept the pages, for the reasons above. {error}")
     insert(site, reference)
     give_sizes(site)
+    link_lab(site)
     found = write_search(site, reference)
     colours = site / "js/darkmode.js"  # expects the style sheets of highlight.js
     colours.write_text(re.sub(r"^.*hljs.*\n", "", colours.read_text(encoding="utf-8"), flags=re.M), encoding="utf-8")
