@@ -79,7 +79,6 @@ struct {name} {{
   }}
 
   static constexpr field_range<{name}> ranges[] = {{{{&{name}::lr, at_least_0}},{decay}
-  void check() const {{ detail::check_ranges(*this); }}
 }};
 static_assert(update_rule<{name}>);
 

@@ -184,7 +184,9 @@ TEST_CASE("coefficients of each iteration: each set is its polynomials, and how 
     auto const near = [&](std::size_t i, double s) { CHECK(x.value[0][i] == doctest::Approx(-ends(s / norm))); };
     near(1, 0.8), near(7, 0.48), near(8, 0.36);
   }
-  auto const refused = [](ds::muon const& rule) { return test::message([&] { rule.check(); }); };
+  auto const refused = [](ds::muon const& rule) {
+    return test::message([&] { ds::detail::check_rule<double>(rule); });
+  };
   CHECK(refused({.beta2 = 0.9}) == "muon: beta2 must be left alone without normalize_rows, is 0.9");
   CHECK(refused({.eps2 = 0}) == "muon: eps2 must be left alone without normalize_rows and exact_rms, is 0");
   CHECK(refused({.normalize_rows = true, .beta2 = 1}) == "muon: beta2 must be in [0, 1), is 1");

@@ -289,17 +289,18 @@ TEST_CASE("noise in a chain: the seed of group 0 is that of all, eta is each gro
 // ---- bad input -----------------------------------------------------------------------------------------------------
 
 TEST_CASE("chain: each part's values are checked") {
-  CHECK_THROWS_WITH((ds::chain{ds::l2{-1}, ds::adam{}}.check()),
+  auto const checked = [](auto const& part) { ds::detail::check_rule<double>(part); };
+  CHECK_THROWS_WITH((checked(ds::chain{ds::l2{-1}, ds::adam{}})),
                     "l2: weight_decay must be finite and at least 0, is -1");
-  CHECK_THROWS_WITH((ds::chain{ds::l2{}, ds::adam{.beta1 = 1}}.check()), "adam: beta1 must be in [0, 1), is 1");
-  CHECK_THROWS_WITH(ds::l1{-1}.check(), "l1: weight_decay must be finite and at least 0, is -1");
-  CHECK_THROWS_WITH(ds::gradient_scale{infinity}.check(), "gradient_scale: factor must be finite, is inf");
-  CHECK_THROWS_WITH(ds::gradient_trace{1}.check(), "gradient_trace: decay must be in [0, 1), is 1");
-  CHECK_THROWS_WITH(ds::gradient_ema{1}.check(), "gradient_ema: decay must be in [0, 1), is 1");
-  CHECK_THROWS_WITH(ds::clip_rms{0}.check(), "clip_rms: max must be above 0, is 0");
-  CHECK_THROWS_WITH(ds::normalize<>{.eps = 0}.check(), "normalize: eps must be above 0, is 0");
-  CHECK_THROWS_WITH(ds::normalize<>{.scale = infinity}.check(), "normalize: scale must be finite, is inf");
-  CHECK_THROWS_WITH(ds::centralize{infinity}.check(), "centralize: on must be finite, is inf");
+  CHECK_THROWS_WITH((checked(ds::chain{ds::l2{}, ds::adam{.beta1 = 1}})), "adam: beta1 must be in [0, 1), is 1");
+  CHECK_THROWS_WITH(checked(ds::l1{-1}), "l1: weight_decay must be finite and at least 0, is -1");
+  CHECK_THROWS_WITH(checked(ds::gradient_scale{infinity}), "gradient_scale: factor must be finite, is inf");
+  CHECK_THROWS_WITH(checked(ds::gradient_trace{1}), "gradient_trace: decay must be in [0, 1), is 1");
+  CHECK_THROWS_WITH(checked(ds::gradient_ema{1}), "gradient_ema: decay must be in [0, 1), is 1");
+  CHECK_THROWS_WITH(checked(ds::clip_rms{0}), "clip_rms: max must be above 0, is 0");
+  CHECK_THROWS_WITH(checked(ds::normalize<>{.eps = 0}), "normalize: eps must be above 0, is 0");
+  CHECK_THROWS_WITH(checked(ds::normalize<>{.scale = infinity}), "normalize: scale must be finite, is inf");
+  CHECK_THROWS_WITH(checked(ds::centralize{infinity}), "centralize: on must be finite, is inf");
   float p = 1, g = 1;
   ds::parameters<float> list;
   list.add("p", &p, &g, 1);

@@ -221,8 +221,7 @@ template <class R> DESCENT_HD constexpr bool may_be_infinite([[maybe_unused]] st
 }
 }  // namespace detail
 
-/// Check: `check()` throws std::invalid_argument for settings that are not allowed. It is called where a rule is given
-/// to an optimizer, not in steps. Which values each field may have is listed as `ranges`, see range.hpp.
-template <class R> concept has_check = requires(R const r) { r.check(); };
+/// Check: `check()` throws std::invalid_argument for settings that are not allowed together. It is called where a rule
+/// is given to an optimizer, not in steps. Which values each field may have is listed as `ranges`, see range.hpp.
 
 }  // namespace descent

@@ -73,7 +73,6 @@ struct clip_value {
     return select(g > k.c, k.c, select(g < -k.c, -k.c, g));
   }
   static constexpr field_range<clip_value> ranges[] = {{&clip_value::c, above_0_or_infinite}};
-  void check() const { detail::check_ranges(*this); }
 };
 
 }  // namespace descent

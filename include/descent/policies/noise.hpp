@@ -37,7 +37,6 @@ struct gradient_noise {
 
   static constexpr field_range<gradient_noise> ranges[] = {{&gradient_noise::eta, at_least_0},
                                                            {&gradient_noise::gamma, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 
 namespace detail {

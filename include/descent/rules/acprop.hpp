@@ -41,7 +41,6 @@ struct acprop {
                                                    {&acprop::eps, at_least_0},
                                                    {&acprop::eps_root, at_least_0},
                                                    {&acprop::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<acprop>);
 

@@ -39,7 +39,6 @@ struct adabelief {
                                                       {&adabelief::eps, above_0},
                                                       {&adabelief::eps_root, at_least_0},
                                                       {&adabelief::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<adabelief>);
 

@@ -55,7 +55,6 @@ struct adabound {
                                                      {&adabound::beta2, below_1},
                                                      {&adabound::eps, above_0},
                                                      {&adabound::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<adabound>);
 

@@ -41,7 +41,6 @@ struct adadelta {
                                                      {&adadelta::rho, below_1}, {&adadelta::eps, above_0},
                                                      {&adadelta::weight_decay, at_least_0}};
   void check() const {
-    detail::check_ranges(*this);
     detail::require_flag(decay_by_lr || decoupled, "adadelta", "decay_by_lr", "on unless decoupled", decay_by_lr);
   }
 };

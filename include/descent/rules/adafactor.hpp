@@ -77,7 +77,6 @@ struct adafactor {
                                                       {&adafactor::clip, above_0_or_infinite},
                                                       {&adafactor::weight_decay, at_least_0},
                                                       {&adafactor::momentum, below_1}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<adafactor> && has_sums<adafactor>);
 

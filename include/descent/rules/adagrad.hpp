@@ -47,7 +47,6 @@ struct adagrad {
                                                     {&adagrad::weight_decay, at_least_0},
                                                     {&adagrad::initial, at_least_0}};
   void check() const {
-    detail::check_ranges(*this);
     detail::require_flag(decay_by_lr || decoupled, "adagrad", "decay_by_lr", "on unless decoupled", decay_by_lr);
   }
 };

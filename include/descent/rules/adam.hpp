@@ -44,7 +44,6 @@ struct adam {
                                                  {&adam::beta2, below_1}, {&adam::eps, above_0},
                                                  {&adam::weight_decay, at_least_0}};
   void check() const {
-    detail::check_ranges(*this);
     detail::require_flag(!eps_hat || bias_correction, "adam", "eps_hat", "off without bias_correction", eps_hat);
   }
 };

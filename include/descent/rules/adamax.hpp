@@ -40,7 +40,6 @@ struct adamax {
   static constexpr field_range<adamax> ranges[] = {{&adamax::lr, at_least_0}, {&adamax::beta1, below_1},
                                                    {&adamax::beta2, below_1}, {&adamax::eps, above_0},
                                                    {&adamax::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<adamax>);
 

@@ -44,7 +44,6 @@ struct adamw {
                                                   {&adamw::beta2, below_1}, {&adamw::eps, above_0},
                                                   {&adamw::weight_decay, at_least_0}};
   void check() const {
-    detail::check_ranges(*this);
     detail::require_flag(!eps_hat || bias_correction, "adamw", "eps_hat", "off without bias_correction", eps_hat);
     detail::require_flag(!decay_corrected || bias_correction, "adamw", "decay_corrected", "off without bias_correction",
                          decay_corrected);

@@ -51,7 +51,6 @@ struct adan {
                                                  {&adan::eps, above_0},
                                                  {&adan::eps_root, at_least_0},
                                                  {&adan::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<adan>);
 

@@ -45,7 +45,6 @@ struct ademamix {
                                                      {&ademamix::alpha, at_least_0},
                                                      {&ademamix::eps, above_0},
                                                      {&ademamix::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<ademamix>);
 

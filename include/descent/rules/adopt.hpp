@@ -41,7 +41,6 @@ struct adopt {
   static constexpr field_range<adopt> ranges[] = {{&adopt::lr, at_least_0}, {&adopt::beta1, below_1},
                                                   {&adopt::beta2, below_1}, {&adopt::eps, above_0},
                                                   {&adopt::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<adopt>);
 

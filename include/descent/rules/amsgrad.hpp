@@ -49,7 +49,6 @@ struct amsgrad {
                                                     {&amsgrad::eps, above_0},
                                                     {&amsgrad::weight_decay, at_least_0}};
   void check() const {
-    detail::check_ranges(*this);
     detail::require_flag(decay_by_lr || decoupled, "amsgrad", "decay_by_lr", "on unless decoupled", decay_by_lr);
     detail::require_flag(!corrected_max || bias_correction, "amsgrad", "corrected_max", "off without bias_correction",
                          corrected_max);

@@ -44,7 +44,6 @@ struct asgd {
                                                  {&asgd::alpha, at_least_0},
                                                  {&asgd::t0, at_least_0_or_infinite},
                                                  {&asgd::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<asgd>);
 

@@ -44,7 +44,6 @@ struct cocob {
   static constexpr field_range<cocob> ranges[] = {{&cocob::lr, at_least_0}, {&cocob::alpha, at_least_0},
                                                   {&cocob::eps, above_0},
                                                   {&cocob::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<cocob> && has_start<cocob>);
 

@@ -64,7 +64,6 @@ struct dadapt_adamw {
                                                          {&dadapt_adamw::eps, above_0},
                                                          {&dadapt_adamw::weight_decay, at_least_0},
                                                          {&dadapt_adamw::d0, above_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<dadapt_adamw> && has_sums_of_memory<dadapt_adamw>);
 

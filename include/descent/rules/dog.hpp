@@ -53,7 +53,6 @@ struct dog {
 
   static constexpr field_range<dog> ranges[] = {
       {&dog::lr, at_least_0}, {&dog::reps, at_least_0}, {&dog::eps, above_0}, {&dog::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<dog> && has_sums<dog> && has_memory<dog> && has_start<dog>);
 

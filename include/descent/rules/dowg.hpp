@@ -52,7 +52,6 @@ struct dowg {
 
   static constexpr field_range<dowg> ranges[] = {
       {&dowg::lr, at_least_0}, {&dowg::reps, at_least_0}, {&dowg::eps, above_0}, {&dowg::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<dowg> && has_sums<dowg> && has_memory<dowg> && has_start<dowg>);
 

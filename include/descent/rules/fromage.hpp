@@ -37,7 +37,6 @@ struct fromage {
   }
 
   static constexpr field_range<fromage> ranges[] = {{&fromage::lr, at_least_0}, {&fromage::min_norm, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<fromage> && has_sums<fromage>);
 

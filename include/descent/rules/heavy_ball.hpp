@@ -51,7 +51,6 @@ struct heavy_ball {
   static constexpr field_range<heavy_ball> ranges[] = {
       {&heavy_ball::lr, at_least_0}, {&heavy_ball::momentum, at_least_0}, {&heavy_ball::weight_decay, at_least_0}};
   void check() const {
-    detail::check_ranges(*this);
     detail::require_flag(!correction || momentum != 0, "heavy_ball", "correction", "off without momentum", correction);
     if (nesterov) detail::require(momentum > 0, "heavy_ball", "momentum", "above 0 with nesterov", momentum);
   }

@@ -189,7 +189,6 @@ struct kl_shampoo {
                                                        {&kl_shampoo::initial, above_0},
                                                        {&kl_shampoo::every, from_1},
                                                        {&kl_shampoo::max_precondition_dim, at_least_0_or_infinite}};
-  void check() const { detail::check_ranges(*this); }
 
  private:
   /// g Q_R diag(d)^(-1/2), or diag(d)^(-1/2) Q_L' g for side 0, in y; g itself if that side has no basis.

@@ -73,7 +73,6 @@ struct lamb {
                                                  {&lamb::min_ratio, at_least_0},
                                                  {&lamb::max_ratio, at_least_0_or_infinite}};
   void check() const {
-    detail::check_ranges(*this);
     detail::require_flag(!eps_hat || !correct_rate, "lamb", "eps_hat", "off with correct_rate", eps_hat);
     detail::require(max_ratio >= min_ratio, "lamb", "max_ratio", "at least min_ratio", max_ratio);
   }

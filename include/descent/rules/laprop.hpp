@@ -36,7 +36,6 @@ struct laprop {
   static constexpr field_range<laprop> ranges[] = {{&laprop::lr, at_least_0}, {&laprop::beta1, below_1},
                                                    {&laprop::beta2, below_1}, {&laprop::eps, above_0},
                                                    {&laprop::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<laprop>);
 

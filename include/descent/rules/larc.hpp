@@ -62,10 +62,7 @@ template <class Rule> struct larc {
 
   static constexpr field_range<larc> ranges[] = {
       {&larc::lr, at_least_0}, {&larc::trust, at_least_0}, {&larc::eps, at_least_0}, {&larc::weight_decay, at_least_0}};
-  void check() const {
-    detail::check_ranges(*this);
-    detail::check_inner("larc", rule);
-  }
+  void check() const { detail::check_inner("larc", rule); }
 };
 
 }  // namespace descent

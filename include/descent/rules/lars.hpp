@@ -54,7 +54,6 @@ struct lars {
                                                  {&lars::weight_decay, at_least_0},
                                                  {&lars::trust, at_least_0}, {&lars::eps, at_least_0}};
   void check() const {
-    detail::check_ranges(*this);
     if (nesterov) detail::require(momentum > 0, "lars", "momentum", "above 0 with nesterov", momentum);
   }
 };

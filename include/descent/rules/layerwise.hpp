@@ -78,7 +78,6 @@ template <class Rule> struct layerwise {
                                                       {&layerwise::min_ratio, at_least_0},
                                                       {&layerwise::max_ratio, at_least_0_or_infinite}};
   void check() const {
-    detail::check_ranges(*this);
     detail::check_inner("layerwise", rule);
     detail::require(max_ratio >= min_ratio, "layerwise", "max_ratio", "at least min_ratio", max_ratio);
   }

@@ -38,7 +38,6 @@ struct lion {
                                                  {&lion::beta2, below_1},
                                                  {&lion::weight_decay, at_least_0},
                                                  {&lion::at_zero, interval{-1, 1, "in [-1, 1]"}}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<lion>);
 

@@ -46,7 +46,6 @@ struct madgrad {
                                                     {&madgrad::momentum, below_1},
                                                     {&madgrad::eps, above_0},
                                                     {&madgrad::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<madgrad> && has_start<madgrad>);
 

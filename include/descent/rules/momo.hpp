@@ -73,7 +73,6 @@ struct momo {
   static constexpr field_range<momo> ranges[] = {{&momo::lr, at_least_0}, {&momo::beta, below_1},
                                                  {&momo::lower_bound, any_finite},
                                                  {&momo::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<momo> && has_sums<momo> && has_memory<momo> && has_loss<momo>);
 

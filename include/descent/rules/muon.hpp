@@ -185,7 +185,6 @@ struct muon {
                                                  {&muon::beta2, below_1},
                                                  {&muon::eps2, at_least_0}};
   void check() const {
-    detail::check_ranges(*this);
     if (adjust != adjust_by::match_rms_adamw && adjust != adjust_by::exact_rms)
       detail::require(rms == muon{}.rms, "muon", "rms", "left alone unless adjust is match_rms_adamw or exact_rms",
                       rms);

@@ -51,7 +51,6 @@ struct nadam {
                                                   {&nadam::beta2, below_1}, {&nadam::eps, above_0},
                                                   {&nadam::weight_decay, at_least_0},
                                                   {&nadam::momentum_decay, at_least_0_or_infinite}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<nadam> && has_memory<nadam>);
 

@@ -63,7 +63,6 @@ struct novograd {
                                                      {&novograd::eps, above_0},
                                                      {&novograd::weight_decay, at_least_0}};
   void check() const {
-    detail::check_ranges(*this);
     detail::require_flag(!decoupled || !raw_moment, "novograd", "decoupled", "off with raw_moment", decoupled);
     detail::require_flag(!undampened_first_step || averaging, "novograd", "undampened_first_step",
                          "off without averaging", undampened_first_step);

@@ -30,7 +30,6 @@ struct optimistic {
 
   static constexpr field_range<optimistic> ranges[] = {
       {&optimistic::lr, at_least_0}, {&optimistic::alpha, at_least_0}, {&optimistic::beta, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<optimistic>);
 

@@ -50,7 +50,6 @@ struct optimistic_adam {
                                                             {&optimistic_adam::eps, above_0},
                                                             {&optimistic_adam::alpha, at_least_0},
                                                             {&optimistic_adam::beta, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<optimistic_adam>);
 

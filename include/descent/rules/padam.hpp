@@ -48,7 +48,6 @@ struct padam {
       {&padam::beta2, below_1},
       {&padam::eps, above_0},
       {&padam::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<padam>);
 

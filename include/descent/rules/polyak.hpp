@@ -43,7 +43,6 @@ struct polyak {
                                                    {&polyak::max_lr, at_least_0},
                                                    {&polyak::f_min, any_finite},
                                                    {&polyak::eps, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<polyak> && has_sums<polyak> && has_loss<polyak>);
 

@@ -75,7 +75,6 @@ struct prodigy {
                                                     {&prodigy::weight_decay, at_least_0},
                                                     {&prodigy::d0, above_0},
                                                     {&prodigy::d_coef, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<prodigy> && has_sums_of_memory<prodigy> && has_start<prodigy>);
 

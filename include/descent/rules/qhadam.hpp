@@ -45,7 +45,6 @@ struct qhadam {
                                                    {&qhadam::nu2, up_to_1}, {&qhadam::beta1, below_1},
                                                    {&qhadam::beta2, below_1}, {&qhadam::eps, above_0},
                                                    {&qhadam::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<qhadam>);
 

@@ -35,7 +35,6 @@ struct qhm {
 
   static constexpr field_range<qhm> ranges[] = {
       {&qhm::lr, at_least_0}, {&qhm::nu, up_to_1}, {&qhm::beta, below_1}, {&qhm::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<qhm>);
 

@@ -50,7 +50,6 @@ struct radam {
   static constexpr field_range<radam> ranges[] = {{&radam::lr, at_least_0}, {&radam::beta1, below_1},
                                                   {&radam::beta2, below_1}, {&radam::eps, above_0},
                                                   {&radam::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<radam>);
 

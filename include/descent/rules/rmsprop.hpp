@@ -57,7 +57,6 @@ struct rmsprop {
       {&rmsprop::lr, at_least_0},           {&rmsprop::alpha, below_1},       {&rmsprop::eps, above_0},
       {&rmsprop::weight_decay, at_least_0}, {&rmsprop::momentum, at_least_0}, {&rmsprop::initial, at_least_0}};
   void check() const {
-    detail::check_ranges(*this);
     detail::require_flag(decay_by_lr || decoupled, "rmsprop", "decay_by_lr", "on unless decoupled", decay_by_lr);
   }
 };

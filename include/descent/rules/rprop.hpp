@@ -44,7 +44,6 @@ struct rprop {
                                                   {&rprop::min_step, at_least_0},
                                                   {&rprop::max_step, at_least_0}};
   void check() const {
-    detail::check_ranges(*this);
     detail::require(max_step >= min_step && is_finite(max_step), "rprop", "max_step", "finite and at least min_step",
                     max_step);
   }

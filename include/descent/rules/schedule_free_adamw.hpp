@@ -58,7 +58,6 @@ struct schedule_free_adamw {
       {&schedule_free_adamw::eps, above_0},
       {&schedule_free_adamw::weight_decay, at_least_0},
       {&schedule_free_adamw::power, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<schedule_free_adamw> && has_memory<schedule_free_adamw> && has_start<schedule_free_adamw>);
 

@@ -54,7 +54,6 @@ struct schedule_free_sgd {
                                                               {&schedule_free_sgd::beta1, inside_0_1},
                                                               {&schedule_free_sgd::weight_decay, at_least_0},
                                                               {&schedule_free_sgd::power, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<schedule_free_sgd> && has_memory<schedule_free_sgd> && has_start<schedule_free_sgd>);
 

@@ -47,7 +47,6 @@ struct sgd {
                                                 {&sgd::dampening, any_finite},
                                                 {&sgd::weight_decay, at_least_0}};
   void check() const {
-    detail::check_ranges(*this);
     if (nesterov) {
       detail::require(momentum > 0, "sgd", "momentum", "above 0 with nesterov", momentum);
       detail::require(dampening == 0, "sgd", "dampening", "0 with nesterov", dampening);

@@ -173,7 +173,6 @@ struct shampoo {
                                                     {&shampoo::weight_decay, at_least_0},
                                                     {&shampoo::every, from_1},
                                                     {&shampoo::iterations, from_1}};
-  void check() const { detail::check_ranges(*this); }
 
  private:
   /// Updates the statistics of one side with a a'.

@@ -25,7 +25,6 @@ struct signsgd {
   }
 
   static constexpr field_range<signsgd> ranges[] = {{&signsgd::lr, at_least_0}, {&signsgd::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<signsgd>);
 

@@ -30,7 +30,6 @@ struct signum {
 
   static constexpr field_range<signum> ranges[] = {
       {&signum::lr, at_least_0}, {&signum::beta, below_1}, {&signum::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<signum>);
 

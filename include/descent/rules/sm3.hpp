@@ -47,7 +47,6 @@ struct sm3 {
 
   static constexpr field_range<sm3> ranges[] = {
       {&sm3::lr, at_least_0}, {&sm3::momentum, below_1}, {&sm3::beta2, up_to_1}, {&sm3::eps, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<sm3>);
 

@@ -96,7 +96,6 @@ struct soap {
       {&soap::beta2, below_1}, {&soap::shampoo_beta, below_1},
       {&soap::eps, above_0},   {&soap::weight_decay, at_least_0},
       {&soap::every, from_1},  {&soap::max_precondition_dim, at_least_0_or_infinite}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(matrix_rule<soap>);
 

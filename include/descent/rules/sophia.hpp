@@ -39,7 +39,6 @@ struct sophia {
                                                    {&sophia::gamma, at_least_0},
                                                    {&sophia::rho, at_least_0}, {&sophia::eps, above_0},
                                                    {&sophia::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<sophia>);
 

@@ -81,7 +81,6 @@ struct yellowfin {
                                                       {&yellowfin::first_lr, at_least_0},
                                                       {&yellowfin::eps, above_0},
                                                       {&yellowfin::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<yellowfin> && has_sums<yellowfin> && has_memory<yellowfin>);
 

@@ -45,7 +45,6 @@ struct yogi {
                                                  {&yogi::eps, above_0},
                                                  {&yogi::initial, interval{0, 0x1p64, "in [0, 2^64]"}},
                                                  {&yogi::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<yogi> && has_start<yogi>);
 

@@ -109,8 +109,6 @@ class chain : public detail::chain_parts<std::index_sequence_for<Parts...>, Part
     return updated(p, g, s, k, z);
   }
 
-  void check() const { check_each(std::make_index_sequence<plan::count>{}); }
-
  private:
   /// The terms of one part.
   template <std::size_t I, class Real> DESCENT_HD static auto of(terms<Real> const& k) {
@@ -154,11 +152,6 @@ class chain : public detail::chain_parts<std::index_sequence_for<Parts...>, Part
     else if constexpr (I == plan::last) return get<I>().at(t, fact, rest...);
     else if constexpr (I == plan::summing) return get<I>().at(t, fact);
     else return get<I>().at(t);
-  }
-
-  template <std::size_t... I> void check_each(std::index_sequence<I...>) const { (check_one(get<I>()), ...); }
-  template <class P> static void check_one(P const& part) {
-    if constexpr (requires { part.check(); }) part.check();
   }
 };
 

@@ -18,7 +18,6 @@ struct l2 {
   DESCENT_HD terms<double> at(std::int64_t) const { return {weight_decay}; }
   template <class Real> DESCENT_HD static Real apply(Real p, Real g, terms<Real> const& k) { return g + k.wd * p; }
   static constexpr field_range<l2> ranges[] = {{&l2::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 
 /// The subgradient of an L1 penalty: g <- g + wd sign(p). It does not make parameters exactly 0.
@@ -32,7 +31,6 @@ struct l1 {
     return g + k.wd * sign(p);
   }
   static constexpr field_range<l1> ranges[] = {{&l1::weight_decay, at_least_0}};
-  void check() const { detail::check_ranges(*this); }
 };
 
 /// g <- factor g, as in optax.scale.
@@ -43,7 +41,6 @@ struct gradient_scale {
   DESCENT_HD terms<double> at(std::int64_t) const { return {factor}; }
   template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) { return k.factor * g; }
   static constexpr field_range<gradient_scale> ranges[] = {{&gradient_scale::factor, any_finite}};
-  void check() const { detail::check_ranges(*this); }
 };
 
 /// g <- sign(g), 0 if g is 0 or NaN, as in optax.scale_by_sign.
@@ -79,7 +76,6 @@ struct gradient_trace {
     return select(k.nesterov > Real(0), g + k.decay * s.b, s.b);
   }
   static constexpr field_range<gradient_trace> ranges[] = {{&gradient_trace::decay, below_1}};
-  void check() const { detail::check_ranges(*this); }
 };
 
 /// The mean of past gradients, as in optax.ema:
@@ -100,7 +96,6 @@ struct gradient_ema {
     return s.m * k.unbias;
   }
   static constexpr field_range<gradient_ema> ranges[] = {{&gradient_ema::decay, below_1}};
-  void check() const { detail::check_ranges(*this); }
 };
 
 // ---- with sums over each tensor: at most one in a chain -----------------------------------------------------------
@@ -121,7 +116,6 @@ struct centralize {
   }
   template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) { return g - k.mean; }
   static constexpr field_range<centralize> ranges[] = {{&centralize::on, any_finite}};
-  void check() const { detail::check_ranges(*this); }
 };
 
 /// Clips the root mean square of each tensor's gradient, as in optax.clip_by_block_rms: g <- g / max(1, RMS(g) / max).
@@ -139,7 +133,6 @@ struct clip_rms {
   }
   template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) { return k.factor * g; }
   static constexpr field_range<clip_rms> ranges[] = {{&clip_rms::max, above_0_or_infinite}};
-  void check() const { detail::check_ranges(*this); }
 };
 
 /// g <- scale g / (||g|| + eps) over each tensor, or with scope::model over all, as in optax.normalize_by_update_norm.
@@ -157,7 +150,6 @@ template <scope Over = scope::tensor> struct normalize {
   template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) { return k.factor * g; }
   static constexpr field_range<normalize> ranges[] = {{&normalize::scale, any_finite},
                                                       {&normalize::eps, above_0_or_infinite}};
-  void check() const { detail::check_ranges(*this); }
 };
 
 }  // namespace descent

@@ -36,9 +36,8 @@ template <class Rule> constexpr auto slots_of_inner() {
   else return 0;
 }
 
-/// Also throws if the inner rule's lr or decay is set, because both would be ignored.
+/// Throws if the inner rule's lr or decay is set, because both would be ignored.
 template <class Rule> void check_inner(char const* name, Rule const& rule) {
-  if constexpr (has_check<Rule>) rule.check();
   std::string const instead = std::string("left unset, because ") + name + " has its own";
   require(rule.lr == Rule{}.lr, name, "rule.lr", instead.c_str(), rule.lr);
   if constexpr (requires { rule.weight_decay; })
