@@ -68,7 +68,7 @@ template <class Rule> void act(action what, char const* name) {
   Rule rule;
   if (what == do_describe) description.add("{\"fields\":[");
   visit_fields(rule, what == do_read ? read_field : what == do_describe ? describe_field : set_field);
-  if (what == do_check) rule.check();
+  if (what == do_check) descent::check_rule(rule);
   if (what == do_describe) {
     description.close(), description.add(",");
     describe(name, ds::has_memory<Rule>, ds::has_loss<Rule>, ds::has_averaged<Rule>, sums_of<Rule>());

@@ -60,7 +60,7 @@ inline std::string did_you_mean(std::string const& text, std::vector<std::string
 [[noreturn]] inline void fail_unknown(std::string const& what, std::string const& text,
                                       std::vector<std::string> const& names) {
   auto const meant = did_you_mean(text, names);
-  fail(what + " " + quoted(text) + (meant.empty() ? "; there are\n" + in_lines(names) : meant));
+  fail(what + " " + example::quoted(text) + (meant.empty() ? "; there are\n" + in_lines(names) : meant));
 }
 
 template <class Number>
@@ -68,26 +68,27 @@ Number integer(std::string const& name, std::string const& text, Number low, Num
   Number x{};
   if (!read(text, x) || x < low || x > high)
     fail(name + " must be an integer from " + std::to_string(low) + " to " + std::to_string(high) + ", is " +
-         quoted(text));
+         example::quoted(text));
   return x;
 }
 
 inline double number(std::string const& name, std::string const& text) {
   double x = 0;
   if (text == "true" || text == "false") return text == "true";
-  if (!read(text, x)) fail(name + " must be a number, is " + quoted(text));
+  if (!read(text, x)) fail(name + " must be a number, is " + example::quoted(text));
   return x;
 }
 
 inline double positive(std::string const& name, std::string const& text) {
   double const x = number(name, text);
-  if (!(x > 0)) fail(name + " must be above 0, is " + quoted(text));
+  if (!(x > 0)) fail(name + " must be above 0, is " + example::quoted(text));
   return x;
 }
 
 inline std::string one_of(std::string const& name, std::string const& text, std::vector<std::string> const& allowed) {
   if (std::ranges::count(allowed, text) == 0)
-    fail(name + " must be one of " + joined(allowed, ", ") + ", is " + quoted(text) + did_you_mean(text, allowed));
+    fail(name + " must be one of " + joined(allowed, ", ") + ", is " + example::quoted(text) +
+         did_you_mean(text, allowed));
   return text;
 }
 
@@ -95,7 +96,7 @@ inline bool asks_for_help(std::vector<std::string> const& arguments) {
   return std::ranges::any_of(arguments, [](auto const& word) { return word == "--help" || word == "-h"; });
 }
 
-[[noreturn]] inline void refuse_word(std::string const& word) { fail("unknown argument " + quoted(word)); }
+[[noreturn]] inline void refuse_word(std::string const& word) { fail("unknown argument " + example::quoted(word)); }
 
 /// Calls take(name, value) for each option, which is `--name value` or `--name=value` and must be one of `names`, and
 /// take_word(word) for each other argument.
@@ -112,7 +113,7 @@ inline void each_option(std::vector<std::string> const& arguments, std::vector<s
     if (std::ranges::count(names, name) == 0) {
       auto all = names;
       all.push_back("--help");
-      fail("unknown option " + quoted(name) + did_you_mean(name, all));
+      fail("unknown option " + example::quoted(name) + did_you_mean(name, all));
     }
 
     bool const apart = equals == std::string::npos;

@@ -184,7 +184,7 @@ optimizer_choice parse_optimizer(std::string const& text, hyperparameter_values 
            parts[k].substr(equals + 1));
     choice.label += " " + parts[k];
   }
-  std::visit([](auto const& rule) { rule.check(); }, choice.rule);
+  std::visit([](auto const& rule) { descent::check_rule(rule); }, choice.rule);
   return choice;
 }
 

@@ -51,7 +51,7 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
   optimizer(parameters<Value, Gradient> const& params, Rule rule, Ps... policies)
       : optimizer_base(optimizer_traits::layout_of(params, policies...), rule), accepted_(core_.groups),
         policies_(optimizer_traits::set(policies...)), used_(detail::used_slots<plan>(core_.groups, policies_)) {
-    detail::check_rule<typename plan::real>(rule);
+    descent::check_rule<typename plan::real>(rule);
     optimizer_traits::check(policies_, core_.where.groups);
     if constexpr (plan::leads) detail::find_largest_rate<plan>(policies_, rule);
     // On the host, check_schedules() below checks all terms. On a device, only terms without schedules can be checked.
@@ -321,7 +321,7 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
   /// Throws std::invalid_argument if a group's rule is not allowed.
   void check_groups() const {
     for (std::size_t g = 0; g < core_.groups.size(); ++g) try {
-        detail::check_rule<typename plan::real>(core_.groups[g].rule);
+        descent::check_rule<typename plan::real>(core_.groups[g].rule);
       } catch (std::invalid_argument const& e) {
         detail::refuse_group(g, e.what());
       }

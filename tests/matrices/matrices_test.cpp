@@ -184,9 +184,7 @@ TEST_CASE("coefficients of each iteration: each set is its polynomials, and how 
     auto const near = [&](std::size_t i, double s) { CHECK(x.value[0][i] == doctest::Approx(-ends(s / norm))); };
     near(1, 0.8), near(7, 0.48), near(8, 0.36);
   }
-  auto const refused = [](ds::muon const& rule) {
-    return test::message([&] { ds::detail::check_rule<double>(rule); });
-  };
+  auto const refused = [](ds::muon const& rule) { return test::message([&] { ds::check_rule<double>(rule); }); };
   CHECK(refused({.beta2 = 0.9}) == "muon: beta2 must be left alone without normalize_rows, is 0.9");
   CHECK(refused({.eps2 = 0}) == "muon: eps2 must be left alone without normalize_rows and exact_rms, is 0");
   CHECK(refused({.normalize_rows = true, .beta2 = 1}) == "muon: beta2 must be in [0, 1), is 1");
@@ -209,7 +207,7 @@ TEST_CASE("coefficients of each iteration: each set is its polynomials, and how 
   for (int at_once : {0, 17}) {
     ds::matrices policy{ds::muon{}};
     policy.at_once = at_once;
-    CHECK(test::message([&] { ds::detail::check_rule<float>(policy); }) ==
+    CHECK(test::message([&] { ds::check_rule<float>(policy); }) ==
           "matrices: at_once must be in [1, 16], is " + std::to_string(at_once));
   }
   for (int count : {-1, 0, 11}) {

@@ -72,7 +72,7 @@ template <class Rule> struct field {
     for (double x : values) {
       Rule r = base;
       r.*member = x;
-      CHECK(message([&] { ds::detail::check_rule<double>(r); }) ==
+      CHECK(message([&] { ds::check_rule<double>(r); }) ==
             std::string(rule) + ": " + name + " must be " + allowed + ", is " + ds::detail::number(x));
     }
   }
@@ -80,7 +80,7 @@ template <class Rule> struct field {
     for (double x : values) {
       Rule r = base;
       r.*member = x;
-      CHECK(message([&] { ds::detail::check_rule<double>(r); }) == "");
+      CHECK(message([&] { ds::check_rule<double>(r); }) == "");
     }
   }
   void nonnegative() const {
@@ -100,7 +100,7 @@ template <class Rule> struct field {
 }  // namespace
 
 TEST_CASE("every rule accepts its defaults") {
-  auto const accepts = [](auto const& rule) { CHECK(message([&] { ds::detail::check_rule<double>(rule); }) == ""); };
+  auto const accepts = [](auto const& rule) { CHECK(message([&] { ds::check_rule<double>(rule); }) == ""); };
   auto const all = [&](auto... rules) { (accepts(rules), ...); };
   all(ds::adam{}, ds::adamw{}, ds::dog{}, ds::lamb{}, ds::lars{}, ds::lion{}, ds::rmsprop{}, ds::sgd{});
 }
@@ -270,19 +270,16 @@ TEST_CASE("any integer: what takes one either counts right or says what is allow
     CHECK(message([&] { ds::esgd{.offspring = n}.check(); }).empty() == few);
     CHECK(message([&] { ds::esgd{.generations = n}.check(); }).empty() == some);
     CHECK(message([&] { ds::lbfgs{.history = n, .max_iterations = n, .max_evaluations = n}.check(); }).empty() == some);
-    CHECK(message([&] { ds::detail::check_rule<float>(ds::accumulate{n}); }).empty() == some);
-    CHECK(message([&] { ds::detail::check_rule<float>(ds::lookahead{.k = n}); }).empty() == some);
-    CHECK(message([&] { ds::detail::check_rule<float>(ds::outer{.every = n}); }).empty() == some);
+    CHECK(message([&] { ds::check_rule<float>(ds::accumulate{n}); }).empty() == some);
+    CHECK(message([&] { ds::check_rule<float>(ds::lookahead{.k = n}); }).empty() == some);
+    CHECK(message([&] { ds::check_rule<float>(ds::outer{.every = n}); }).empty() == some);
   }
   for (double x : {-1.0, 0.0, 1.0, 1e-60, 1e300, HUGE_VAL, double(NAN)}) {
-    CHECK(message([&] { ds::detail::check_rule<float>(ds::outer{.lr = x}); }).empty() == (x == 1));
-    CHECK(message([&] { ds::detail::check_rule<float>(ds::outer{.momentum = x}); }).empty() == (x == 0 || x == 1e-60));
-    CHECK(message([&] { ds::detail::check_rule<float>(ds::ema_nesterov{.momentum = x}); }).empty() ==
-          (x == 0 || x == 1e-60));
-    CHECK(message([&] { ds::detail::check_rule<float>(ds::ema_nesterov{.lookahead = x}); }).empty() ==
-          (x >= 0 && x < 1e38));
-    CHECK(message([&] { ds::detail::check_rule<float>(ds::ema_nesterov{.max_lr = x}); }).empty() ==
-          (x >= 0 && x < 1e38));
+    CHECK(message([&] { ds::check_rule<float>(ds::outer{.lr = x}); }).empty() == (x == 1));
+    CHECK(message([&] { ds::check_rule<float>(ds::outer{.momentum = x}); }).empty() == (x == 0 || x == 1e-60));
+    CHECK(message([&] { ds::check_rule<float>(ds::ema_nesterov{.momentum = x}); }).empty() == (x == 0 || x == 1e-60));
+    CHECK(message([&] { ds::check_rule<float>(ds::ema_nesterov{.lookahead = x}); }).empty() == (x >= 0 && x < 1e38));
+    CHECK(message([&] { ds::check_rule<float>(ds::ema_nesterov{.max_lr = x}); }).empty() == (x >= 0 && x < 1e38));
   }
 }
 

@@ -324,7 +324,7 @@ TEST_CASE("static loss scale: it never moves, and is stuck after `patience` skip
 }
 
 TEST_CASE("loss scale: settings that are refused") {
-  auto const check = [](auto const& policy) { ds::detail::check_rule<float>(policy); };
+  auto const check = [](auto const& policy) { ds::check_rule<float>(policy); };
   CHECK_NOTHROW(check(dynamic_loss_scale{}));
   CHECK_NOTHROW(check(dynamic_loss_scale{.init = 1, .min = 1, .max = 1}));
   CHECK_NOTHROW(check(dynamic_loss_scale{.init = largest, .min = smallest, .max = largest}));

@@ -80,13 +80,13 @@ TEST_CASE("gradient noise: the variance is eta / (1 + t)^gamma") {
 
 TEST_CASE("gradient noise: what is refused") {
   constexpr double inf = std::numeric_limits<double>::infinity(), no_number = std::numeric_limits<double>::quiet_NaN();
-  CHECK_NOTHROW(ds::detail::check_rule<double>(ds::gradient_noise{}));
-  CHECK_NOTHROW((ds::detail::check_rule<double>(ds::gradient_noise{.eta = 0, .gamma = 0})));
+  CHECK_NOTHROW(ds::check_rule<double>(ds::gradient_noise{}));
+  CHECK_NOTHROW((ds::check_rule<double>(ds::gradient_noise{.eta = 0, .gamma = 0})));
   for (double bad : {-1e-9, inf, no_number}) {
-    CHECK_THROWS_AS((ds::detail::check_rule<double>(ds::gradient_noise{.eta = bad})), std::invalid_argument);
-    CHECK_THROWS_AS((ds::detail::check_rule<double>(ds::gradient_noise{.gamma = bad})), std::invalid_argument);
+    CHECK_THROWS_AS((ds::check_rule<double>(ds::gradient_noise{.eta = bad})), std::invalid_argument);
+    CHECK_THROWS_AS((ds::check_rule<double>(ds::gradient_noise{.gamma = bad})), std::invalid_argument);
   }
-  CHECK_THROWS_WITH((ds::detail::check_rule<double>(ds::gradient_noise{.eta = -1})),
+  CHECK_THROWS_WITH((ds::check_rule<double>(ds::gradient_noise{.eta = -1})),
                     "gradient_noise: eta must be finite and at least 0, is -1");
 }
 

@@ -412,9 +412,7 @@ TEST_CASE("state that the settings do not need is not kept") {
 }
 
 TEST_CASE("settings that are out of range or have no effect are refused with a message") {
-  auto const refused = [](auto const& rule, char const* why) {
-    CHECK_THROWS_WITH(ds::detail::check_rule<double>(rule), why);
-  };
+  auto const refused = [](auto const& rule, char const* why) { CHECK_THROWS_WITH(ds::check_rule<double>(rule), why); };
   refused(ds::acprop{.eps_root = -1}, "acprop: eps_root must be finite and at least 0, is -1");
   refused(ds::adabelief{.beta1 = -1}, "adabelief: beta1 must be in [0, 1), is -1");
   refused(ds::adabelief{.eps_root = -1}, "adabelief: eps_root must be finite and at least 0, is -1");
@@ -541,9 +539,9 @@ TEST_CASE("settings that are out of range or have no effect are refused with a m
   refused(ds::yellowfin{.beta = 1}, "yellowfin: beta must be in [0, 1), is 1");
   refused(ds::yogi{.beta2 = 1}, "yogi: beta2 must be in [0, 1), is 1");
   refused(ds::yogi{.initial = -1}, "yogi: initial must be in [0, 2^64], is -1");
-  ds::detail::check_rule<double>(ds::adam{.bias_correction = false});
-  ds::detail::check_rule<double>(ds::amsgrad{.decoupled = true, .decay_by_lr = false, .bias_correction = false});
-  ds::detail::check_rule<double>(ds::heavy_ball{.momentum = 0});
+  ds::check_rule<double>(ds::adam{.bias_correction = false});
+  ds::check_rule<double>(ds::amsgrad{.decoupled = true, .decay_by_lr = false, .bias_correction = false});
+  ds::check_rule<double>(ds::heavy_ball{.momentum = 0});
 }
 
 TEST_CASE("swap_average evaluates at what the rule averages, and restores the values bit for bit") {

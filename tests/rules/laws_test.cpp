@@ -59,7 +59,7 @@ template <class Rule> Rule without_decay(Rule rule) {
 }  // namespace
 
 TEST_CASE("every rule accepts its defaults") {
-  each_rule_once([]<class Rule>() { CHECK_NOTHROW(descent::detail::check_rule<double>(Rule{})); });
+  each_rule_once([]<class Rule>() { CHECK_NOTHROW(descent::check_rule<double>(Rule{})); });
 }
 
 TEST_CASE("every rule: the same arguments give the same bits") {

@@ -289,7 +289,7 @@ TEST_CASE("noise in a chain: the seed of group 0 is that of all, eta is each gro
 // ---- bad input -----------------------------------------------------------------------------------------------------
 
 TEST_CASE("chain: each part's values are checked") {
-  auto const checked = [](auto const& part) { ds::detail::check_rule<double>(part); };
+  auto const checked = [](auto const& part) { ds::check_rule<double>(part); };
   CHECK_THROWS_WITH((checked(ds::chain{ds::l2{-1}, ds::adam{}})),
                     "l2: weight_decay must be finite and at least 0, is -1");
   CHECK_THROWS_WITH((checked(ds::chain{ds::l2{}, ds::adam{.beta1 = 1}})), "adam: beta1 must be in [0, 1), is 1");

@@ -127,16 +127,22 @@ template <class Real = double, class Rule> void check_ranges(Rule const& rule) {
         refuse(rule_name<Rule>().c_str(), range.name(rule).c_str(), allowed_text<Real>(range.allowed, x).c_str(), x);
 }
 
-/// The same for all parts of a rule or a policy, and its own check().
-template <class Real, class Rule> void check_rule(Rule const& rule) {
+}  // namespace detail
+
+/// Throws std::invalid_argument if a field of a rule or a policy, or of a part of it, is out of its range, cannot be
+/// used in Real, the type of the arithmetic, or is refused by its own check(). Optimizers call it; call it yourself
+/// where you use a rule without one.
+template <class Real = double, class Rule> void check_rule(Rule const& rule) {
   if constexpr (requires { rule.each_part(0); }) {
     rule.each_part([](auto const& part) { check_rule<Real>(part); });
   } else {
     if constexpr (requires { rule.rule.lr; } || requires { typename Rule::matrix_rule; }) check_rule<Real>(rule.rule);
-    check_ranges<Real>(rule);
+    detail::check_ranges<Real>(rule);
     if constexpr (requires { rule.check(); }) rule.check();
   }
 }
+
+namespace detail {
 
 template <class> struct member_pointer;
 template <class Rule, class T> struct member_pointer<T Rule::*> { using rule = Rule; using field = T; };

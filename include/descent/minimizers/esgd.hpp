@@ -153,7 +153,7 @@ template <class Value, class Gradient, class Rule, class... Ps> class esgd_optim
     optimizer_traits<typename rule_types::first>::check(optimizer_traits<typename rule_types::first>::set(policies...));
     for (std::size_t i = 0; i < rules_.size(); ++i) try {
         rule_types::with(rules_[i], []<class R>(R const& rule) {
-          detail::check_rule<typename optimizer_traits<R>::plan::real>(rule);
+          descent::check_rule<typename optimizer_traits<R>::plan::real>(rule);
         });
       } catch (std::invalid_argument const& e) {
         throw std::invalid_argument("rule " + std::to_string(i) + ": " + e.what());

@@ -155,7 +155,7 @@ template <class Plan, class Engine> class optimizer_state {
     std::size_t const t = core_.number_of(name);
     std::int64_t const columns = core_.where.columns[t], rows = core_.where.tensors[t].count / columns;
     detail::require_blocks(name, rows, count);
-    detail::check_rule<typename Plan::real>(f);
+    descent::check_rule<typename Plan::real>(f);
     core_.alive().storage.require_input({s, count, sizeof *s, "scale_rows of '" + name + "': s"}, core_.where);
     core_.alive().scale_rows(core_.where, t, f, {s, std::size_t(count)}, rows / count * columns);
   }

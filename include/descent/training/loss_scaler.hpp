@@ -82,7 +82,7 @@ template <class Policy = dynamic_loss_scale, class Backend = host<>> class loss_
   friend struct shared_loss_scale;
   friend class detail::scaler_part<Policy, Backend>;
   static Policy checked(Policy const& policy) {
-    detail::check_rule<float>(policy);
+    descent::check_rule<float>(policy);
     return policy;
   }
 

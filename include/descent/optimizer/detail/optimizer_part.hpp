@@ -270,7 +270,7 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
   }
   template <class R> static void check_rule(std::size_t group, R const& rule) {
     try {
-      detail::check_rule<typename plan::real>(rule);
+      descent::check_rule<typename plan::real>(rule);
     } catch (std::invalid_argument const& e) {
       refuse_group(group, e.what());
     }
