@@ -30,9 +30,7 @@ std::vector<std::vector<double>> path(std::vector<double> p, int steps, auto con
 int main(int argc, char** argv) {
   return example::exit_code([&] {
     example::learn::options const options{
-        argc, argv,
-        example::learn::options::only_help(
-            "Shows what bias correction, the second moment and decoupled decay do in Adam.")};
+        argc, argv, {.what = "Shows what bias correction, the second moment and decoupled decay do in Adam."}};
     std::puts("1. Steps with a gradient of 1 and lr 0.001, with and without bias correction:");
     auto const one = [](int, auto& g) { g = {1}; };
     auto const with = path({0}, 1000, one, ds::adam{}),

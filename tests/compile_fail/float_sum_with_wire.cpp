@@ -1,4 +1,4 @@
-// expect: float_sum is a type on the wire itself
+// expect: float_sum sets the type on the wire
 #include <descent/comm/threads.hpp>
 #include <descent/descent.hpp>
 

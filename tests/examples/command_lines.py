@@ -16,7 +16,7 @@ if sys.argv[1:] in (["-h"], ["--help"]):
     print(__doc__.strip())
     sys.exit()
 
-root, programs = pathlib.Path(sys.argv[1]), sys.argv[2:]
+root, programs = pathlib.Path(sys.argv[1]), [str(pathlib.Path(program).resolve()) for program in sys.argv[2:]]
 failures = []
 
 
