@@ -330,8 +330,8 @@ class cuda_ranks<Plan> : public device_rank_calls<typename Plan::parallel_policy
   partition all_;
   std::vector<value_layout::segment> segments_;
   std::vector<tensor_chunks> chunks_of_tensor_;
-  struct range { void* at; std::int64_t bytes; };
-  std::vector<range> callers_values_;
+  struct memory { void* at; std::int64_t bytes; };
+  std::vector<memory> callers_values_;
   std::byte *sum_ = nullptr, *wire_ = nullptr, *parts_ = nullptr, *values_ = nullptr;
   arena_offset *on_wire_ = nullptr, *of_values_ = nullptr, *arena_offsets_ = nullptr, *rule_offsets_ = nullptr,
                *value_offsets_ = nullptr;
