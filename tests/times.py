@@ -26,7 +26,7 @@ kinds = [("examples, nvcc", r"examples/.*(_cuda|\.cu\.)"), ("examples, host", r"
          ("architectures", r"\.(cubin|ptx|fatbin)$|tests/cuda"), ("NCCL programs", r"nccl"),
          ("device programs", r"\.cu\.o$|tests/gpu"), ("benchmarks", r"bench"),
          ("thread sanitizer", r"tests/(units/)?thread_"), ("address sanitizer", r"tests/(units/)?sanitized_"),
-         ("families of rules", r"tests/(units/)?(laws|resumed|storage)_"),
+         ("families of rules", r"tests/(units/)?(laws|storage)_"),
          ("precompiled headers", r"\.gch"), ("MPI", r"mpi"), ("rules", r"tests/(units/)?references"),
          ("machine", r"tests/")]
 

@@ -8,18 +8,18 @@
 #include <descent/ranks/parallel.hpp>
 
 #include <doctest/doctest.h>
-#include "support/all_rules.hpp"
 #include "support/optimizer_of.hpp"
 #include "support/ranks.hpp"
+#include "support/structures.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <cstddef>
 #include <string>
 #include <vector>
 
-/// Every rule, on a grid of ranks that have parts of the model and of the batch, goes on from what it has saved with
-/// the bits of a run that was not interrupted, which are those of one process. Clipping by tensor gives each tensor a
-/// memory of its own.
+/// On a grid of ranks that have parts of the model and of the batch, a rule of each structure resumes from what it has
+/// saved with the bits of a run that was not interrupted, which are those of one process. Clipping by tensor gives each
+/// tensor a memory of its own.
 
 namespace ds = descent;
 
@@ -83,8 +83,8 @@ template <class Rule> result trained(Rule const& rule, int rows, int columns) {
 
 }  // namespace
 
-TEST_CASE("every rule resumes from what ranks of any grid have saved, in memory and in files") {
-  test::each_rule([](auto const& row) {
+TEST_CASE("a rule of each structure resumes from what ranks of any grid have saved, in memory and in files") {
+  test::each_structure([](auto const& row) {
     INFO(row.name);
     auto const want = trained(row.rule, 1, 1);
     for (int rows : {1, 2}) {

@@ -13,8 +13,8 @@
 #include <span>
 #include <utility>
 
-/// Whole optimizers with every type in every role, compared with the rule in double from what was stored before each
-/// step; and each combination of types without an optimizer.
+/// Whole optimizers with a type for each role, compared with the rule in double from what was stored before each step;
+/// and combinations of types without an optimizer.
 
 using namespace test;
 namespace ds = descent;
@@ -85,13 +85,15 @@ template <class Rule> auto mixed_states() {
 
 }  // namespace
 
-TEST_CASE("every rule: each type as value, gradient, master and state") {
+TEST_CASE("every rule with a type for each role, in double and with a master in float; some with each type in each role") {
   using ds::half, ds::bfloat16, ds::master, ds::states;
   each_rule([]<class Rule>(row<Rule> const& row) {
     check(row, with<double, half, decltype(mixed_states<Rule>())>{});
     check(row, with<half, bfloat16, master<float>, states<half>>{});
-    check(row, with<bfloat16, double, master<double>, states<double>>{});
-    check(row, with<float, float, master<bfloat16>, states<float>>{});
+    if constexpr (in_every_storage<Rule>) {
+      check(row, with<bfloat16, double, master<double>, states<double>>{});
+      check(row, with<float, float, master<bfloat16>, states<float>>{});
+    }
   });
 }
 
