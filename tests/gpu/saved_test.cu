@@ -7,6 +7,7 @@
 #include <descent/io/async_save.hpp>
 #include <descent/io/checkpoint.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/optimizer/find_nonfinite.hpp>
 #include <descent/policies/average.hpp>
 #include <descent/policies/loss_scale.hpp>
 #include <descent/policies/storage.hpp>
@@ -22,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <future>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -124,6 +126,23 @@ TEST_CASE("values in device memory without an optimizer, and a shared loss scale
   CHECK(report.tensors == 5);
   CHECK(test::same_bits(y.device_value.get(s), guards));
   CHECK(there.state().scale == 64);
+}
+
+TEST_CASE("find_nonfinite() sees NaN in device memory, in the state and what a step makes of it") {
+  auto run = both();
+  CHECK(ds::find_nonfinite(run.device).empty());
+  std::vector<float> m(4096 + 20);
+  m[600] = m[4100] = std::numeric_limits<float>::quiet_NaN();
+  run.device.set_state<0>(run.x.name(0), m);
+  train(run, 0, 1);
+  ds::detail::run_access::part<decltype(run.device)> part(run.device);
+  for (std::size_t const bytes : {1000, 1 << 20}) {
+    std::string all;
+    for (auto const& x : ds::detail::find_nonfinite(part, bytes))
+      all += x.name + " " + std::to_string(x.first) + " " + std::to_string(x.count) + ", ";
+    std::string const name = run.x.name(0), where = " 600 2, ";
+    CHECK(all == name + where + name + ".state.m" + where + name + ".master" + where + name + ".average" + where);
+  }
 }
 
 TEST_CASE("in the background: the file has what the stream had reached, while steps continue") {

@@ -15,7 +15,7 @@ if sys.argv[1:] in (["-h"], ["--help"]):
 root = pathlib.Path(sys.argv[1])
 left_out = {"descent/backends/thrust.hpp", "descent/backends/tbb.hpp", "descent/backends/cuda.hpp"}  # need Thrust, TBB, CUDA
 left_out |= {"descent/minimizers/lbfgs.hpp", "descent/minimizers/esgd.hpp"}  # replace a step; few programs need them
-left_out |= {"descent/training/lr_finder.hpp"}  # not part of a step
+left_out |= {"descent/training/lr_finder.hpp", "descent/optimizer/find_nonfinite.hpp"}  # not part of a step
 # For several ranks; communicators include the policies.
 left_out |= {f"descent/{name}.hpp" for name in ("core/communicator", "ranks/parallel", "ranks/model_parallel", "training/diloco")}
 left_out |= {"descent/matrices/host.hpp", "descent/matrices/matrices.hpp"}  # need a BLAS, like the rules for matrices
@@ -39,7 +39,7 @@ problems += [f"{h} is reached, or not there: take it off the list" for h in sort
 undeclared = {"struct tbb"}  # would hide the namespace of oneTBB from programs with `using namespace descent`
 undeclared |= {f"struct {name}" for name in ("factored_adafactor", "sm3_for_matrices", "newton_schulz")}  # made of rules, and a part of one
 undeclared |= {"class lbfgs_optimizer", "class esgd_optimizer"}  # made by functions, and their results:
-undeclared |= {f"struct {name}" for name in ("lbfgs_result", "esgd_result", "lr_point", "lr_curve")}
+undeclared |= {f"struct {name}" for name in ("nonfinite_elements", "lbfgs_result", "esgd_result", "lr_point", "lr_curve")}
 undeclared |= {f"struct {name}" for name in ("native_sum", "float_sum", "ordered_sum", "wire", "overlap", "missing_is_zero", "agree_every")}  # options of ranks
 undeclared |= {f"struct {name}" for name in ("device_place", "by_ranks", "comm_progress", "tensor_info")}  # parts of communicators and of files
 declared = dict(re.findall(r"^(?:template <.*> )?((?:class|struct) \w+); *// #include <(descent/[^>]+)>", (root / "descent/core/detail/elsewhere.hpp").read_text(encoding="utf-8"), re.M))

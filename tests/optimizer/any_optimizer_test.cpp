@@ -4,6 +4,7 @@
 #include <descent/any_optimizer.hpp>
 #include <descent/matrices/host.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/optimizer/find_nonfinite.hpp>
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/average.hpp>
 #include <descent/policies/clip.hpp>
@@ -25,6 +26,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -294,4 +296,32 @@ TEST_CASE("any_optimizer tells whether values were changed beside their masters"
   CHECK(opt.values_changed());
   opt.reload_values();
   CHECK(!opt.values_changed());
+}
+
+TEST_CASE("find_nonfinite() names each tensor with NaN or infinities, the first of them, and how many") {
+  auto p = two_groups();
+  ds::optimizer opt = make(p);
+  auto const found = [](auto const& of) {
+    std::string all;
+    for (auto const& x : ds::find_nonfinite(of))
+      all += x.name + " " + std::to_string(x.first) + " " + std::to_string(x.count) + ", ";
+    return all;
+  };
+  CHECK(found(opt) == "");
+  std::string const a = p.name(0), b = p.name(1);
+  p.value[0][99] = ds::narrow<ds::half>(1e9), p.value[0][7] = ds::narrow<ds::half>(std::nan(""));
+  std::vector<float> v(9, std::numeric_limits<float>::max());
+  v[2] = -std::numeric_limits<float>::infinity();
+  opt.set_state<1>(b, v);
+  CHECK(found(opt) == a + " 7 2, " + b + ".state.v 2 1, ");
+  // An update narrows masters, which are finite, to values again.
+  v[2] = 1;
+  opt.set_state<1>(b, v);
+  opt.step(), opt.step();
+  CHECK(found(opt) == "");
+
+  std::vector<float> master(100, 1);
+  master[1] = std::numeric_limits<float>::quiet_NaN();
+  opt.set_master(a, master);
+  CHECK(found(ds::any_optimizer(std::move(opt))) == a + " 1 1, " + a + ".master 1 1, ");
 }

@@ -85,7 +85,8 @@ template <class Rule> auto mixed_states() {
 
 }  // namespace
 
-TEST_CASE("every rule with a type for each role, in double and with a master in float; some with each type in each role") {
+TEST_CASE(
+    "every rule with a type for each role, in double and with a master in float; some with each type in each role") {
   using ds::half, ds::bfloat16, ds::master, ds::states;
   each_rule([]<class Rule>(row<Rule> const& row) {
     check(row, with<double, half, decltype(mixed_states<Rule>())>{});

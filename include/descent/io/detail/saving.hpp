@@ -27,17 +27,7 @@ inline std::uint64_t print_of(run_entry const& e) {
   xxh3 hash;
   std::string text = e.name + shape_text(e.piece.shape) + name_of(e.piece.type);
   hash.add(text);
-  auto const* const data = static_cast<std::byte const*>(e.piece.data);
-  if (e.piece.own || e.memory->on_host()) return hash.add(std::span(data, e.piece.bytes())).value();
-  std::size_t const most = std::min(run_stream::half, e.piece.bytes());
-  auto const staging = e.memory->staging(most);
-  for (std::size_t done = 0; done < e.piece.bytes();) {
-    std::size_t const n = std::min(most, e.piece.bytes() - done);
-    e.memory->copy(staging.get(), data + done, n);
-    e.memory->mark()();
-    hash.add(std::span<std::byte const>(staging.get(), n));
-    done += n;
-  }
+  each_block(e.piece, *e.memory, run_stream::half, [&](std::span<std::byte const> block) { hash.add(block); });
   return hash.value();
 }
 /// What must be the same on all ranks, because rank 0 writes it for all: texts, names, and all pieces but those that

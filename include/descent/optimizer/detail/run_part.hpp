@@ -59,6 +59,20 @@ template <class T> run_piece copied_piece(std::string name, std::span<T const> x
   return piece;
 }
 
+/// Calls f(bytes) for the bytes of a piece, at most `most` of them at a time. Waits for copies from a device.
+template <class F> void each_block(run_piece const& p, run_memory& memory, std::size_t most, F const& f) {
+  auto const* const data = static_cast<std::byte const*>(p.data);
+  if (p.own || memory.on_host()) return f(std::span(data, p.bytes()));
+  if (most > p.bytes()) most = p.bytes();
+  auto const staging = memory.staging(most);
+  for (std::size_t done = 0; done < p.bytes(); done += most) {
+    std::size_t const n = most < p.bytes() - done ? most : p.bytes() - done;
+    memory.copy(staging.get(), data + done, n);
+    memory.mark()();
+    f(std::span<std::byte const>(staging.get(), n));
+  }
+}
+
 /// The fields of a group's rule as texts; a bool is "true" or "false".
 using run_fields = std::vector<std::pair<std::string, std::string>>;
 
