@@ -70,7 +70,7 @@ void captured(example::gpu const& device) {
   params.add("w", w, dw, size);
   // snippet: captured
   ds::optimizer opt{params, ds::adamw{.weight_decay = 0}, ds::learning_rate(rate), ds::master<float>{},
-                    ds::dynamic_loss_scale{}, ds::cuda{stream}};
+                    ds::dynamic_loss_scale{}, ds::clip_norm{1}, ds::cuda{stream}};
   cudaGraph_t recorded;
   cudaGraphExec_t graph;
   cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
@@ -84,8 +84,76 @@ void captured(example::gpu const& device) {
   claim(r.skipped > 0 && r.step + r.skipped == 40, "each replay is a step, and one that overflows is skipped");
   claim(r.learning_rate == rate(r.step - 1) && r.loss_scale < 65536, "the graph follows schedule and scale");
   claim(close(float(device.to_host(values)[0]), 1, 0.1), "the run converges");
+  claim(r.clip_factor <= 1 && r.grad_norm > 0, "the graph clips");
   check(cudaGraphExecDestroy(graph));
   check(cudaGraphDestroy(recorded));
+}
+
+void rate_of_the_host(example::gpu const& device) {
+  device_array<float> values{8};
+  device_array<float> gradients{std::vector<float>(8, 1.f)};
+  float* const w = values.data();
+  float* const dw = gradients.data();
+  cudaStream_t const stream = device.backend().stream;
+  ds::parameters<float> params;
+  params.add("w", w, dw, 8);
+  ds::optimizer opt{params, ds::sgd{}, ds::cuda{stream}};
+  cudaGraph_t recorded;
+  cudaGraphExec_t graph;
+  cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+  opt.step();
+  cudaStreamEndCapture(stream, &recorded);
+  cudaGraphInstantiate(&graph, recorded, 0);
+  double const rate_of_my_loop = 0.25;
+  // snippet: rate_of_the_host
+  opt.group(0).lr = rate_of_my_loop;
+  opt.commit_groups();  // enqueues the change
+  cudaGraphLaunch(graph, stream);
+  // end
+  claim(close(device.to_host(values)[0], -0.25, 1e-6), "the graph uses the rate");
+  auto const before = launches();
+  opt.group(0).lr = 0.5;
+  opt.commit_groups();
+  claim(!cudasim_count || launches() - before == 1, "the change is one launch");
+  check(cudaGraphExecDestroy(graph));
+  check(cudaGraphDestroy(recorded));
+}
+
+void slow_step(example::gpu const& device) {
+  constexpr std::int64_t n = 4096;
+  device_array<float> values{n}, gradients{n};
+  float* const w = values.data();
+  float* const dw = gradients.data();
+  cudaStream_t const stream = device.backend().stream;
+  ds::parameters<float> params;
+  params.add("w", w, dw, n);
+  ds::optimizer opt{params, ds::adamw{}, ds::cuda{stream}};
+  device_array<char> from{28 * n / 2}, to{28 * n / 2};
+  // snippet: slow_step
+  auto const seconds = [&](auto const& work) {
+    cudaEvent_t begin, end;
+    cudaEventCreate(&begin), cudaEventCreate(&end);
+    for (int i = 0; i < 110; ++i) {
+      if (i == 10) cudaEventRecord(begin, stream);  // the first ten warm up
+      work();
+    }
+    cudaEventRecord(end, stream);
+    cudaEventSynchronize(end);
+    float milliseconds = 0;
+    cudaEventElapsedTime(&milliseconds, begin, end);
+    return double(milliseconds) / 1000 / 100;
+  };
+  // end
+  // snippet: rate_of_a_copy
+  double const moved = opt.bytes_per_parameter() * double(n);
+  double const step = seconds([&] { opt.step(); });
+  double const copy = seconds([&] {  // reads half of `moved` and writes half
+    cudaMemcpyAsync(to.data(), from.data(), std::size_t(moved / 2), cudaMemcpyDeviceToDevice, stream);
+  });
+  std::printf("%.3g GB/s, %.0f %% of a copy\n", moved / step / 1e9, 100 * copy / step);
+  // end
+  claim(moved == 28 * n && step > 0 && copy > 0, "a step of AdamW in float moves 28 bytes per parameter");
+  claim(opt.report().step == 110, "the steps are real");
 }
 
 void many_tensors(example::gpu const& device) {
@@ -134,6 +202,6 @@ int main() {
   return example::exit_code([] {
     example::nvtx_tool::attach();
     example::gpu const device;
-    for (auto const task : {captured, many_tensors, matrices, own_kernel}) task(device);
+    for (auto const task : {captured, rate_of_the_host, slow_step, many_tensors, matrices, own_kernel}) task(device);
   });
 }

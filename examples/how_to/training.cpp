@@ -152,18 +152,21 @@ void averages() {
   std::vector<float> w(8, 1.f), dw(8);
   ds::parameters<float> params;
   params.add("w", w, dw);
+  float of_average = 0;
   auto const evaluate = [&] { return w[0]; };
   // snippet: averages
-  ds::optimizer opt{params, ds::sgd{.lr = 0.1}, ds::ema{.decay = 0.9}};
-  for (int t = 0; t < 10; ++t) {
+  ds::optimizer opt{params, ds::sgd{.lr = 0.001}, ds::ema{.decay = 0.9}};
+  for (int t = 0; t < 1000; ++t) {
     for (std::size_t i = 0; i < w.size(); ++i) dw[i] = w[i];
     opt.step();
+    if ((t + 1) % 500 == 0) {
+      opt.swap_average();  // the values are the averages
+      of_average = evaluate();
+      opt.swap_average();  // the values are the trained ones again, bit for bit
+    }
   }
-  opt.swap_average();  // the values are the averages
-  float const of_average = evaluate();
-  opt.swap_average();  // the values are the trained ones again, bit for bit
   // end
-  claim(of_average == opt.average("w")[0] && of_average > w[0] && close(w[0], std::pow(0.9, 10), 1e-5),
+  claim(of_average == opt.average("w")[0] && of_average > w[0] && close(w[0], std::pow(0.999, 1000), 1e-3),
         "the averages are evaluated, and training can continue");
 }
 
@@ -276,19 +279,25 @@ void run_time() {
 }
 
 void matrices() {
-  std::vector<float> W(64 * 32), dW(W.size()), b(32), db(32, 1.f);
+  std::vector<float> W(64 * 32), dW(W.size()), E(50 * 64), dE(E.size(), 1.f), b(32), db(32, 1.f);
   for (std::size_t i = 0; i < dW.size(); ++i) dW[i] = float(i % 7) - 3;
   // snippet: matrices
   ds::parameters<float> params;
   params.add("W", W, dW, ds::shape{64, 32});  // with a shape: by muon
-  params.add("b", b, db);                     // without: by adamw
-  ds::optimizer opt{params, ds::adamw{.lr = 1e-3}, ds::matrices{ds::muon{.lr = 0.02}}};
+  params.add("embedding", E, dE);             // a matrix, but without its shape: by adamw
+  params.add("b", b, db, ds::group{1});       // by adamw, without decay
+  auto const factor = ds::warmup<ds::cosine>{.steps = 100, .then = {.peak = 1, .steps = 900}};
+  ds::optimizer opt{params, ds::adamw{.lr = 1e-3, .weight_decay = 0.1},
+                    ds::matrices{ds::muon{.lr = 0.02, .weight_decay = 0.1}},
+                    ds::scale_learning_rate(factor)};  // of both rules, in all groups
+  opt.group(1).weight_decay = 0;
   opt.step();
-  opt.matrix_rule().lr = 0.01;
   // end
   double squares = 0;
   for (float const x : W) squares += double(x) * double(x);
-  claim(close(b[0], -1e-3, 1e-3) && std::sqrt(squares) > 0.02, "one step updates both");
+  double const first = factor(0);
+  claim(close(b[0], -1e-3 * first, 1e-3) && close(E[0], -1e-3 * first, 1e-3), "vectors and embedding are adamw's");
+  claim(std::sqrt(squares) > 0.02 * first, "one step also updates the matrix");
 }
 
 void embedding() {
@@ -440,6 +449,30 @@ void skipped() {
   claim(opt.report().why.find("'b'") != std::string::npos && !opt.diagnose()[1].finite, "the tensor is named");
 }
 
+void stuck() {
+  std::vector<ds::half> w(8, ds::half(1.f)), dw(8);
+  ds::parameters<ds::half> params;
+  params.add("w", w, dw);
+  auto const backward = [&](int t) { std::ranges::fill(dw, ds::half(t < 10 ? 1.f : HUGE_VALF)); };
+  int steps = 0;
+  // snippet: stuck
+  ds::optimizer opt{params, ds::adamw{}, ds::master<float>{}, ds::dynamic_loss_scale{}, ds::zero_grad{}};
+  for (int t = 0; t < 1000; ++t) {
+    backward(t);
+    opt.step();
+    ++steps;
+    if (auto const r = opt.last_report(); !r.applied && r.loss_scale <= 1) break;  // without waiting
+  }
+  std::printf("%s\n", opt.report().why.c_str());
+  for (auto const& t : opt.diagnose()) std::printf("%s: %s\n", t.name.c_str(), t.finite ? "finite" : "not finite");
+  for (float const x : opt.master("w"))
+    if (!std::isfinite(x)) std::puts("the masters of w are not finite");
+  // end
+  claim(steps == 26 && float(dw[0]) == 0 && opt.diagnose().size() == 1 && !opt.diagnose()[0].finite,
+        "16 halvings lead to 1, and the diagnosis outlives the gradients");
+  claim(opt.state<1>("w")[0] > 0 && close(opt.master("w")[0], 1, 0.02), "the state is that of the last update");
+}
+
 void memory() {
   // snippet: memory
   std::vector<ds::bfloat16> w(4096), dw(4096);  // a sample: what counts is bytes per parameter
@@ -484,7 +517,7 @@ int main() {
     for (auto const task : {groups,   rates,     schedule,   own_schedule, finder,     clipping,       accumulation,
                             averages, freezing,  projection, own_policy,   own_rule,   cautious,       run_time,
                             matrices, embedding, min_max,    curve,        train_half, train_bfloat16, half_arithmetic,
-                            threads,  skipped,   memory,     profile})
+                            threads,  skipped,   stuck,      memory,       profile})
       task();
   });
 }
