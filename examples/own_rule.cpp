@@ -4,6 +4,8 @@
 // Three user-written rules that descent does not have: a sign method with momentum; normalised descent, which needs the
 // norm of each tensor before it can move an element; and Adam with a count of updates for each element. And a policy of
 // your own, a pull to slow weights.
+#include "sign_momentum.hpp"
+
 #include <descent/descent.hpp>
 
 #include <algorithm>
@@ -13,25 +15,6 @@
 #include <vector>
 
 namespace ds = descent;
-
-// snippet: sign_momentum
-/// Momentum on the sign of the gradient:   b <- mu b + sign(g)     p <- p - lr b
-struct sign_momentum {
-  double lr = 1e-2, momentum = 0.9;
-
-  template <class Real> struct state { Real b; };
-  template <class Real> struct terms { Real lr, mu; };
-
-  DESCENT_HD terms<double> at(std::int64_t) const { return {lr, momentum}; }
-
-  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
-    using ds::sign;
-    s.b = k.mu * s.b + sign(g);
-    return p - k.lr * s.b;
-  }
-};
-static_assert(ds::update_rule<sign_momentum>);
-// end
 
 // snippet: normalised
 /// Normalised gradient descent:   p <- p - lr g / ||g||     over each tensor
