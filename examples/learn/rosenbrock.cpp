@@ -34,11 +34,14 @@ std::vector<point> walked(auto const& rule) {
   return path;
 }
 
+/// On the line where f has this value.
+point on_line(double value, double angle) {
+  double const x = 1 - std::sqrt(value) * std::cos(angle);
+  return {x, x * x + std::sqrt(value) / 10 * std::sin(angle)};
+}
+
 learn::box const shown{{-1.6, -0.6}, {1.6, 1.8}};
-panel paths = learn::map_of(shown, "paths until f is below 0.0001", {0.1, 1, 4, 20, 100}, [](double loss, double angle) {
-  double const x = 1 - std::sqrt(loss) * std::cos(angle);
-  return point{x, x * x + std::sqrt(loss) / 10 * std::sin(angle)};
-});
+panel paths = learn::map_of(shown, "paths until f is below 0.0001", {0.1, 1, 4, 20, 100}, on_line);
 std::string figures = "rule,step,x,y,f\n";
 
 /// Tries 16 rates, four for each factor of 10, and keeps the path with the fewest steps.
