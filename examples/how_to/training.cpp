@@ -12,6 +12,7 @@
 #include <descent/descent.hpp>
 #include <descent/matrices/host.hpp>
 #include <descent/minimizers/lbfgs.hpp>
+#include <descent/optimizer/find_nonfinite.hpp>
 #include <descent/policies/nvtx.hpp>
 #include <descent/rules/muon.hpp>
 #include <descent/training/lr_finder.hpp>
@@ -465,9 +466,9 @@ void stuck() {
   }
   std::printf("%s\n", opt.report().why.c_str());
   for (auto const& t : opt.diagnose()) std::printf("%s: %s\n", t.name.c_str(), t.finite ? "finite" : "not finite");
-  for (float const x : opt.master("w"))
-    if (!std::isfinite(x)) std::puts("the masters of w are not finite");
+  for (auto const& x : ds::find_nonfinite(opt)) std::printf("%s: %d elements\n", x.name.c_str(), int(x.count));
   // end
+  claim(ds::find_nonfinite(opt).empty(), "values, masters and state are finite");
   claim(steps == 26 && float(dw[0]) == 0 && opt.diagnose().size() == 1 && !opt.diagnose()[0].finite,
         "16 halvings lead to 1, and the diagnosis outlives the gradients");
   claim(opt.state<1>("w")[0] > 0 && close(opt.master("w")[0], 1, 0.02), "the state is that of the last update");
