@@ -454,14 +454,13 @@ void stuck() {
   std::vector<ds::half> w(8, ds::half(1.f)), dw(8);
   ds::parameters<ds::half> params;
   params.add("w", w, dw);
-  auto const backward = [&](int t) { std::ranges::fill(dw, ds::half(t < 10 ? 1.f : HUGE_VALF)); };
   int steps = 0;
+  auto const backward = [&](int t) { ++steps, std::ranges::fill(dw, ds::half(t < 10 ? 1.f : HUGE_VALF)); };
   // snippet: stuck
   ds::optimizer opt{params, ds::adamw{}, ds::master<float>{}, ds::dynamic_loss_scale{}, ds::zero_grad{}};
   for (int t = 0; t < 1000; ++t) {
     backward(t);
     opt.step();
-    ++steps;
     if (auto const r = opt.last_report(); !r.applied && r.loss_scale <= 1) break;  // without waiting
   }
   std::printf("%s\n", opt.report().why.c_str());
