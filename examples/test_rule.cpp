@@ -1,16 +1,16 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// How to test a rule of your own: docs/own_rule.md.
+// A rule that descent does not have, a sign method with momentum, in use and under test: docs/own_rule.md.
 #include "parts/arguments.hpp"
 #include "parts/claim.hpp"
-#include "sign_momentum.hpp"
 
 #include <descent/descent.hpp>
 #include <descent/io/checkpoint.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -18,6 +18,25 @@
 
 namespace ds = descent;
 using example::claim;
+
+// snippet: sign_momentum
+/// Momentum on the sign of the gradient:   b <- mu b + sign(g)     p <- p - lr b
+struct sign_momentum {
+  double lr = 1e-2, momentum = 0.9;
+
+  template <class Real> struct state { Real b; };
+  template <class Real> struct terms { Real lr, mu; };
+
+  DESCENT_HD terms<double> at(std::int64_t) const { return {lr, momentum}; }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    using ds::sign;
+    s.b = k.mu * s.b + sign(g);
+    return p - k.lr * s.b;
+  }
+};
+static_assert(ds::update_rule<sign_momentum>);
+// end
 
 // snippet: by_hand
 constexpr int size = 1003, steps = 200;  // no multiple of a packet of eight
