@@ -140,7 +140,9 @@ TEST_CASE("soap on the device is soap on the host") {
 }
 
 TEST_CASE("kl_shampoo on the device is kl_shampoo on the host") {
-  ds::kl_shampoo rule{.lr = 0.05, .eps = 0.01, .every = 2};
+  // With a longer side, L has a null space of several dimensions here, whose basis depends on roundings; without
+  // `adam`, its eigenvalues are not 0.
+  ds::kl_shampoo rule{.lr = 0.05, .eps = 0.01, .every = 2, .max_precondition_dim = 4};
   follows<double>(1e-10, ds::sgd{}, rule, ds::clip_norm{1});
   rule.adam = true, rule.max_precondition_dim = 9;
   follows<double>(1e-10, ds::sgd{}, rule, ds::clip_norm{1});
