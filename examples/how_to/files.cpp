@@ -15,6 +15,7 @@
 #include <descent/io/checkpoint.hpp>
 #include <descent/io/checkpoints.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -58,6 +59,39 @@ struct model {
     for (std::size_t i = 0; i < b.size(); ++i) db[i] = b[i] - 1;
   }
 };
+
+// ---- the optimizer
+
+void averages() {
+  model m;
+  auto const params = m.parameters();
+  ds::optimizer opt{params, ds::sgd{.lr = 0.1}, ds::ema{.decay = 0.5}};
+  for (int t = 0; t < 2; ++t) m.backward(), opt.step();
+  // snippet: average_file
+  ds::save_file("ema.safetensors", ds::named("w", opt.average("w")), ds::named("b", opt.average("b")));
+  // end
+  model other;
+  ds::load_file("ema.safetensors", other.parameters());
+  claim(other.w[7] > 0 && other.w[7] < m.w[7] && std::ranges::equal(other.b, opt.average("b")), "averages are loaded");
+}
+
+void two_players() {
+  model one, other;
+  ds::parameters<float> generator = one.parameters(), critic = other.parameters();
+  // snippet: gan
+  ds::optimizer g{generator, ds::adam{.lr = 2e-4, .beta1 = 0.5}};
+  ds::optimizer d{critic, ds::sgd{.momentum = 0.9}, ds::learning_rate(ds::linear{0.01, 0, 5000})};
+  // end
+  one.backward(), g.step();
+  for (int t = 0; t < 5; ++t) other.backward(), d.step();
+  // snippet: gan_saved
+  ds::save_file("gan.safetensors", ds::named("g", g), ds::named("d", d));
+  // end
+  auto const w = one.w, v = other.w;
+  one.backward(), g.step(), other.backward(), d.step();
+  ds::load_file("gan.safetensors", ds::named("g", g), ds::named("d", d));
+  claim(one.w == w && other.w == v && g.report().step == 1 && d.report().step == 5, "each resumes its own run");
+}
 
 // ---- checkpoints
 
@@ -147,6 +181,31 @@ struct squares {  // 1000 records, read when they are asked for
 };
 // end
 
+void raw_state() {
+  model m, other;
+  {
+    auto const params = m.parameters();
+    ds::optimizer opt{params, ds::adamw{.lr = 0.01}};
+    for (int t = 0; t < 10; ++t) m.backward(), opt.step();
+    other.w = m.w, other.b = m.b;
+    auto const copied = [](auto const& view) { return std::vector<float>(view.begin(), view.end()); };
+    auto const exp_avg = copied(opt.state<0>("w")), exp_avg_sq = copied(opt.state<1>("w"));
+    auto const m_of_b = copied(opt.state<0>("b")), v_of_b = copied(opt.state<1>("b"));
+    for (int t = 0; t < 10; ++t) m.backward(), opt.step();
+
+    auto const now = other.parameters();
+    // snippet: raw_state
+    ds::optimizer next{now, ds::adamw{.lr = 0.01}};  // `now` has PyTorch's values
+    next.set_state<0>("w", exp_avg);                 // m
+    next.set_state<1>("w", exp_avg_sq);              // v; the same for every parameter
+    next.set_step(10);                               // PyTorch's `step`
+    // end
+    next.set_state<0>("b", m_of_b), next.set_state<1>("b", v_of_b);
+    for (int t = 0; t < 10; ++t) other.backward(), next.step();
+  }
+  claim(m.w == other.w && m.b == other.b, "the run continues bit for bit");
+}
+
 void own_source() {
   int batches = 0;
   double sum = 0;
@@ -213,6 +272,8 @@ void tokens() {
 int main() {
   return example::exit_code([] {
     work_folder const folder;
-    for (auto const task : {resume, several, weights, other_names, own_source, csv, npy, tokens}) task();
+    for (auto const task :
+         {averages, two_players, resume, several, weights, other_names, raw_state, own_source, csv, npy, tokens})
+      task();
   });
 }

@@ -19,11 +19,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <limits>
+#include <span>
+#include <sstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -103,6 +108,25 @@ void own_schedule() {
   claim(last == 0.01, "at its peak");
 }
 
+void stalls() {
+  std::vector<float> w(8, 1.f), dw(8);
+  ds::parameters<float> params;
+  params.add("w", w, dw);
+  int epochs = 0;
+  auto const train_epoch = [&](auto& opt) { opt.step(), ++epochs; };
+  auto const validation_loss = [&] { return epochs < 3 ? 1. / epochs : 0.5; };
+  // snippet: stalls
+  ds::optimizer opt{params, ds::sgd{.lr = 0.1}, ds::on_plateau{{.factor = 0.5, .patience = 4}}};
+  for (int epoch = 0; epoch < 1000; ++epoch) {
+    train_epoch(opt);
+    opt.observe(validation_loss());
+    if (opt.report().learning_rate < 1e-6) break;
+  }
+  // end
+  // The best loss is in epoch 2, so epochs 7, 12, ... halve the rate. After 17 halvings it is below 1e-6.
+  claim(epochs == 2 + 17 * 5 + 1 && close(opt.report().learning_rate, 0.1 / (1 << 17), 1e-9), "five for each halving");
+}
+
 void finder() {
   std::vector<float> w(8, 4.f), dw(8);
   ds::parameters<float> params;
@@ -169,6 +193,16 @@ void averages() {
   // end
   claim(of_average == opt.average("w")[0] && of_average > w[0] && close(w[0], std::pow(0.999, 1000), 1e-3),
         "the averages are evaluated, and training can continue");
+
+  std::vector<float> mine(8);
+  // snippet: own_averages
+  ds::state_memory memory;
+  memory.add("w.average", mine);  // a vector, a span or a pointer
+  ds::optimizer other{params, ds::sgd{.lr = 0.001}, ds::ema{.decay = 0.9}, ds::state_in{&memory}};
+  // end
+  other.step();
+  claim(other.average("w").data() == mine.data() && mine[0] != w[0] && close(mine[0], w[0], 0.01),
+        "averages of the caller");
 }
 
 void freezing() {
@@ -299,6 +333,56 @@ void matrices() {
   double const first = factor(0);
   claim(close(b[0], -1e-3 * first, 1e-3) && close(E[0], -1e-3 * first, 1e-3), "vectors and embedding are adamw's");
   claim(std::sqrt(squares) > 0.02 * first, "one step also updates the matrix");
+}
+
+void matrices_by_name() {
+  struct tensor {
+    std::string name;
+    std::vector<std::int64_t> sizes;
+    std::vector<float> w, dw;
+    tensor(std::string n, std::vector<std::int64_t> s) : name(std::move(n)), sizes(std::move(s)) {
+      std::int64_t count = 1;
+      for (auto const size : sizes) count *= size;
+      w.resize(std::size_t(count)), dw.resize(std::size_t(count), 1.f);
+    }
+  };
+  std::vector<tensor> tensors{{"embed.weight", {50, 8}}, {"0.weight", {8, 8}}, {"0.bias", {8}},
+                              {"1.weight", {8, 16}},     {"1.bias", {8}},      {"head.weight", {50, 8}}};
+  // snippet: matrices_by_name
+  ds::parameters<float> params;
+  for (auto& t : tensors) {  // of your model: name, sizes, values, gradients
+    bool const matrix = t.sizes.size() == 2;
+    bool const end = t.name.find("embed") != t.name.npos || t.name.find("head") != t.name.npos;
+    if (matrix && !end) params.add(t.name, t.w, t.dw, ds::shape{t.sizes[0], t.sizes[1]});  // by muon
+    else params.add(t.name, t.w, t.dw, ds::group{matrix ? 0 : 1});                            // by adamw
+  }
+  ds::optimizer opt{params, ds::adamw{.lr = 1e-3, .weight_decay = 0.1}, ds::matrices{ds::muon{.lr = 0.02}}};
+  opt.group(1).weight_decay = 0;
+  // end
+  // snippet: matrices_checked
+  for (auto const& t : tensors)  // throws if a name is not in the list
+    std::printf("%s: %s\n", t.name.c_str(), opt.matrix_state<0>(t.name).empty() ? "adamw" : "muon");
+  std::printf("%s", opt.explain().c_str());
+  // end
+  auto const said = opt.explain();
+  claim(said.starts_with("1008 parameters in 6 tensors, "), "explain() counts all parameters");
+  claim(said.find("\nmatrix rule for 2 tensors ('0.weight', '1.weight'), muon: lr 0.02, ") != said.npos,
+        "and names the matrices");
+  for (auto const& t : tensors)
+    claim(opt.matrix_state<0>(t.name).empty() == (t.name != "0.weight" && t.name != "1.weight"), "each has one rule");
+  auto const refused = [](auto const& f) {
+    try {
+      f();
+    } catch (std::invalid_argument const& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  claim(refused([&] { params.add("0.bias", tensors[0].w, tensors[0].dw); }) != "", "a name is refused twice");
+  claim(refused([&] { (void)opt.matrix_state<0>("2.weight"); }) != "", "a name that is missing");
+  params.add("again", tensors[1].w, tensors[1].dw);
+  std::string const twice = refused([&] { ds::optimizer both{params, ds::sgd{}}; });
+  claim(twice.find("'again'") != twice.npos && twice.find("'0.weight'") != twice.npos, "memory, too, is refused twice");
 }
 
 void embedding() {
@@ -473,6 +557,47 @@ void stuck() {
   claim(opt.state<1>("w")[0] > 0 && close(opt.master("w")[0], 1, 0.02), "the state is that of the last update");
 }
 
+/// Three steps of a run, with the log that names values, gradients and state by their hash.
+std::string logged(std::uint64_t seed, float change) {
+  std::vector<ds::bfloat16> w(8, ds::bfloat16(1.f)), dw(8);
+  ds::parameters<ds::bfloat16> params;
+  params.add("w", w, dw);
+  auto const backward = [&](int t) {
+    for (std::size_t i = 0; i < w.size(); ++i) dw[i] = ds::bfloat16(float(w[i]) + float(t == 1) * change);
+  };
+  ds::optimizer opt{params, ds::adamw{}, ds::stochastic_rounding{seed}, ds::zero_grad{}};
+  std::ostringstream log;
+  // snippet: hashes
+  auto const add = [&](int t, std::string const& name, auto const& elements) {
+    std::uint64_t hash = 14695981039346656037u;  // FNV-1a
+    for (std::byte const b : std::as_bytes(std::span(elements))) hash = (hash ^ std::uint64_t(b)) * 1099511628211u;
+    log << t << ' ' << name << ' ' << hash << '\n';
+  };
+  for (int t = 0; t < 3; ++t) {
+    backward(t);
+    add(t, "gradient of w", dw);
+    opt.step();
+    add(t, "w", w);
+    opt.save([&](std::string const& name, auto elements) { add(t, name, elements); });
+  }
+  // end
+  return log.str();
+}
+
+/// The first line of a that b does not have at its place, without the hash.
+std::string first_difference(std::string const& a, std::string const& b) {
+  std::istringstream left(a), right(b);
+  for (std::string x, y; std::getline(left, x) && std::getline(right, y);)
+    if (x != y) return x.substr(0, x.rfind(' '));
+  return "";
+}
+
+void hashes() {
+  claim(logged(1, 0) == logged(1, 0), "two equal runs have equal logs");
+  claim(first_difference(logged(1, 0), logged(1, 0.5f)) == "1 gradient of w", "a backward pass that differs is named");
+  claim(first_difference(logged(1, 0), logged(2, 0)) == "0 w", "and so is a seed, in the step that uses it");
+}
+
 void memory() {
   // snippet: memory
   std::vector<ds::bfloat16> w(4096), dw(4096);  // a sample: what counts is bytes per parameter
@@ -514,10 +639,11 @@ void profile() {
 
 int main() {
   return example::exit_code([] {
-    for (auto const task : {groups,   rates,     schedule,   own_schedule, finder,     clipping,       accumulation,
-                            averages, freezing,  projection, own_policy,   own_rule,   cautious,       run_time,
-                            matrices, embedding, min_max,    curve,        train_half, train_bfloat16, half_arithmetic,
-                            threads,  skipped,   stuck,      memory,       profile})
+    for (auto const task : {groups,   rates,        schedule,   own_schedule,   stalls,           finder,
+                            clipping, accumulation, averages,   freezing,       projection,       own_policy,
+                            own_rule, cautious,     run_time,   matrices,       matrices_by_name, embedding,
+                            min_max,  curve,        train_half, train_bfloat16, half_arithmetic,  threads,
+                            skipped,  stuck,        hashes,     memory,         profile})
       task();
   });
 }
