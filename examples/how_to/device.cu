@@ -141,6 +141,7 @@ void slow_step(example::gpu const& device) {
     cudaEventSynchronize(end);
     float milliseconds = 0;
     cudaEventElapsedTime(&milliseconds, begin, end);
+    cudaEventDestroy(begin), cudaEventDestroy(end);
     return double(milliseconds) / 1000 / 100;
   };
   // end
